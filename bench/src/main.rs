@@ -2,6 +2,7 @@
 //!
 //! `make bench` prints a table and writes `target/bench/results.json`; `make bench FULL=1` adds what takes minutes.
 
+mod conditions;
 mod execution;
 mod fold;
 mod graphs;
@@ -13,6 +14,7 @@ mod planning;
 mod remote;
 mod results;
 mod run_keys;
+mod staleness;
 
 use std::path::PathBuf;
 
@@ -69,8 +71,14 @@ async fn main() -> anyhow::Result<()> {
     if wanted("planning") {
         planning::measure(&mut results)?;
     }
+    if wanted("conditions") {
+        conditions::measure(&mut results)?;
+    }
     if wanted("partitions") {
         partitions::measure(&mut results)?;
+    }
+    if wanted("staleness") {
+        staleness::measure(&mut results)?;
     }
     if wanted("run keys") {
         run_keys::measure(&mut results).await?;

@@ -165,7 +165,9 @@ class Lake:
                 "materialized_at": at,
                 **{name: known[name] for name in ("format", "uri", "row_count", "byte_size", "schema_hash")},
                 "schema": None if stored.schema is None else canonical_json(stored.schema),
-                "metadata": json.dumps(stored.metadata) if stored.metadata else None,
+                "metadata": json.dumps({name: json.loads(text) for name, text in stored.metadata.items()})
+                if stored.metadata
+                else None,
             }
         )
 

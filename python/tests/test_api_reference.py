@@ -26,6 +26,9 @@ GROUPS = {
     "How and where tasks run": "Retry Freshness Compute",
     "Schedules and sensors": "schedule sensor push_sensor asset_sensor run_status_sensor file_sensor "
     "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
+    "Automation conditions": "Condition eager on_cron on_missing missing in_progress failed updated "
+    "code_changed stale new_partition cron_tick latest during at_most any_upstream all_upstream",
+    "Notifications": "notify Slack Webhook Email Command",
     "Tests and tools": "materialize collecting Registry",
     "Clients of a server": "Client AsyncClient",
 }

@@ -87,3 +87,12 @@ def test_the_example_of_a_page_works(page: Path, tmp_path: Path, monkeypatch: py
         sys.modules.pop("pipeline", None)
         os.environ.clear()
         os.environ.update(environment)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_pages_name_only_what_there_is(page: Path) -> None:
+    words = re.findall(r"\bservo\.([A-Za-z_]+)", re.sub(r"\S+/\S*servo\S*", "", page.read_text("utf-8")))
+    files = {"toml", "svg", "example", "db"}
+    modules = {"testing", "io", "sql", "scan", "runner", "storage"}
+    unknown = {word for word in words if not hasattr(servo, word)} - files - modules
+    assert unknown == set()

@@ -86,6 +86,34 @@ def isolated():
 """
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("sys.modules.update({f'made_{n}': types.ModuleType('made') for n in range(3_000)})", "modules"),
+        ("sys.stdout.close()", "sys.stdout is closed"),
+    ],
+    ids=["modules", "stdout"],
+)
+def test_what_cannot_be_put_back_wears_the_process_out(tmp_path: Path, line: str, why: str) -> None:
+    text = f"""
+import sys, types
+@servo.asset
+def leaves():
+    {line}
+@servo.asset
+def clean():
+    return 1
+"""
+    with started(tmp_path, text) as runner:
+        assert runner.run("clean")["outcome"] == "SUCCEEDED"
+        assert runner.of_type("worn") == []
+        runner.run("leaves")
+        runner.send("scan")
+        runner.wait_for("scanned")
+        (worn,) = runner.of_type("worn")
+        assert why in worn["reason"]
+
+
 def test_an_isolated_task_does_not_hang_after_threads_of_a_library_have_run(tmp_path: Path) -> None:
     with started(tmp_path, BEARS) as runner:
         runner.socket.settimeout(60)

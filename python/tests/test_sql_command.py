@@ -416,3 +416,74 @@ def test_an_interrupt_ends_a_query_at_once_and_leaves_nothing(
         process.send_signal(number)
         assert (process.stderr.read(), process.wait(60)) == (b"", 128 + number)
     assert list(spill.iterdir()) == []
+
+
+def served(lake: Lake, query: str, **limits: object) -> subprocess.CompletedProcess[str]:
+    asked = {"query": query, "rows": 10, "bytes": 100_000, "memory": "256MB", "threads": 1, **limits}
+    arguments = [sys.executable, "-m", "servo.sql", "--serve", "--dir", str(lake.root)]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        out, err = process.stdout.read(), process.stderr.read()
+        return subprocess.CompletedProcess(arguments, process.wait(), out, err)
+
+
+def test_a_server_gets_columns_and_as_many_rows_as_it_allows(lake: Lake) -> None:
+    done = served(lake, "select run_id, tasks_total, created_at from runs order by 1", rows=1)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert json.loads(done.stdout) == {
+        "columns": [
+            {"name": "run_id", "type": "VARCHAR", "number": False, "time": False},
+            {"name": "tasks_total", "type": "BIGINT", "number": True, "time": False},
+            {"name": "created_at", "type": "TIMESTAMP WITH TIME ZONE", "number": False, "time": True},
+        ],
+        "truncated": True,
+        "warnings": [],
+        "rows": [["a", 10, "2013-01-01 12:00:00+00"]],
+    }
+
+
+def test_a_server_gets_every_kind_of_value_as_json(lake: Lake) -> None:
+    (row,) = json.loads(served(lake, KINDS).stdout)["rows"]
+    assert row[:5] == [1, "170141183460469231731687303715884105727", True, 0.5, "nan"]
+    assert row[11:15] == [[1, 2], {"a": "x"}, None, {"b": [1]}]
+
+
+def test_rows_for_a_server_are_limited_by_size_too(lake: Lake) -> None:
+    found = json.loads(served(lake, "select repeat('x', 1000) from range(9)", bytes=5_000).stdout)
+    assert (len(found["rows"]), found["truncated"]) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("selec 1", "syntax error"),
+        ("copy (select 1) to 'x.csv'", "servo sql --allow-files"),
+        ("select * from read_csv('/etc/passwd')", "may not be read"),
+        ("select 1; select 2", "2 statements"),
+        ("set memory_limit = '9GB'", "it is no query"),
+        ("", "there is no query"),
+    ],
+)
+def test_a_server_is_told_why_a_query_is_refused(lake: Lake, query: str, message: str) -> None:
+    before = files(lake)
+    done = served(lake, query)
+    assert done.returncode in {1, 2}
+    assert message in done.stderr
+    assert files(lake) == before
+
+
+def test_a_query_ends_when_the_server_does_not_wait_for_it_any_more(lake: Lake) -> None:
+    asked = {"query": "select sum(a * b) from range(1000000000) t(a), range(1000) u(b)", "rows": 1}
+    asked |= {"bytes": 1_000, "memory": "256MB", "threads": 1}
+    arguments = [sys.executable, "-m", "servo.sql", "--serve", "--dir", str(lake.root)]
+    done = subprocess.run(  # noqa: S603 - our own program
+        arguments, input=json.dumps(asked) + "\n", capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stdout == ""

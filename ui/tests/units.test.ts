@@ -5,6 +5,7 @@ import { layOut, NODE } from "../src/assets/layout";
 import { statusOf } from "../src/assets/status";
 import { parsed } from "../src/automation/payload";
 import { bodyOf } from "../src/materialize/MaterializeDialog";
+import { causeHref } from "../src/assets/WhyStale";
 import { valueOf } from "../src/materialize/ConfigForm";
 import { bytes, duration, relative } from "../src/parts/format";
 import { plain } from "../src/runs/ansi";
@@ -109,6 +110,8 @@ test("differences are counted in words, and their values are readable", () => {
   expect(countsText({ added: 0, changed: 0, moved: 0, removed: 0 })).toBe("nothing differs");
   expect(readable('"daily"')).toBe("daily");
   expect(readable(`"sha256:${"a".repeat(64)}"`)).toBe("sha256:aaaaaaaaaaaa…");
+  expect(readable('["a","b"]')).toBe("a, b");
+  expect(readable('{"team":"supply"}')).toBe('{"team":"supply"}');
   expect(readable("1…")).toBe("1…");
 });
 
@@ -116,4 +119,17 @@ test("a message that is no JSON is told before it is sent", () => {
   expect(parsed(" ")).toEqual({});
   expect(parsed('{"a": 1}')).toEqual({ value: { a: 1 } });
   expect(parsed("{a}").problem).toContain("This is no JSON");
+});
+
+test("data that is stale has a state of its own, after failures and before what was never made", () => {
+  const known = { asset_key: "a/b", partitions: { total: 3, materialized: 2, last_attempt_failed: 0, never_succeeded: 0 } as never, failures: 0 };
+  expect(statusOf({ ...known, stale: 2 })).toMatchObject({ tone: "stale", word: "2 partitions stale" });
+  expect(statusOf({ ...known, stale: 2, failures: 1 })).toMatchObject({ tone: "failed" });
+  expect(statusOf(known)).toMatchObject({ tone: "succeeded", word: "Partly made" });
+});
+
+test("the cause of staleness is an asset upstream, or what changed in the code", () => {
+  const cause = { asset_key: "clean/tidy", reason: "UPSTREAM_NEWER", why: "" };
+  expect(causeHref({ ...cause, upstream_asset_key: "raw/source" })).toBe("/assets/raw/source?tab=history");
+  expect(causeHref({ ...cause, reason: "CODE_CHANGED" })).toBe("/assets/clean/tidy?tab=definition");
 });

@@ -38,8 +38,8 @@ const MOST: u64 = 1_000_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 quotas! {
-    /// Tasks at work at once. Zero stops a tenant.
-    max_concurrent_tasks, ConcurrentTasks = Some(100), 0 => MOST;
+    /// Tasks at work at once.
+    max_concurrent_tasks, ConcurrentTasks = Some(100), 1 => MOST;
     /// Runs at work at once; more wait.
     max_concurrent_runs, ConcurrentRuns = Some(10), 1 => MOST;
     /// Tasks that are on their way to workers at once; more stay ready.
@@ -51,7 +51,7 @@ quotas! {
     /// Tasks of one run.
     max_tasks_per_run, TasksPerRun = Some(10_000), 1 => MOST;
     /// Runs of backfills at work at once; chunks wait.
-    max_backfill_concurrency, BackfillConcurrency = Some(5), 0 => MOST;
+    max_backfill_concurrency, BackfillConcurrency = Some(5), 1 => MOST;
     /// The share of a tenant where several want the same slots, in thousandths of an ordinary one.
     fairness_weight, FairnessWeight = Some(1_000), 1 => 1_000_000;
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use servo_access::Allowed;
 pub use servo_access::Permission;
+use servo_access::{Allowed, KeyHash, parse_key};
 use servo_engine::{Caller, DenyRequest, Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
@@ -28,9 +28,11 @@ pub enum Access {
     Public,
     /// A caller with this permission.
     Needs(Permission),
+    /// A caller who has this permission somewhere; the route finds out what for.
+    Administers(Permission),
     /// This machine, or whoever knows the secret of the sensor: the route finds out.
     SensorSecret,
-    /// The worker key.
+    /// The worker key, or an API key of a worker.
     WorkerKey,
     /// The task token of the attempt.
     TaskToken,
@@ -42,6 +44,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/login/callback", Access::Public),
     (Method::POST, "/logout", Access::Public),
     (Method::GET, "/api/v1/login-options", Access::Public),
+    (Method::GET, "/api/v1/me", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -85,9 +88,30 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/changes", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/freshness", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/partitions/stale", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/why", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe/preview",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/mark",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/undo",
+        Access::Needs(Permission::PartitionsChange),
+    ),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,
@@ -101,6 +125,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::POST, "/api/v1/deployments/preview", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments/{number}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments/{number}/diff", Access::Needs(Permission::AssetsRead)),
@@ -150,6 +175,19 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/schedules/{schedule}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::GET, "/api/v1/notifications", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/notifications", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationRead)),
+    (Method::PUT, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationChange)),
+    (Method::DELETE, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/notifications/{notification}/history", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/notifications/{notification}/pause", Access::Needs(Permission::AutomationChange)),
+    (
+        Method::POST,
+        "/api/v1/notifications/{notification}/resume",
+        Access::Needs(Permission::AutomationChange),
+    ),
+    (Method::POST, "/api/v1/notifications/{notification}/test", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationRead)),
@@ -201,6 +239,27 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/backfills/{backfill_id}/retry-failed",
         Access::Needs(Permission::RunsRetry),
     ),
+    (Method::GET, "/api/v1/orchestration/conditions", Access::Needs(Permission::AutomationRead)),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/evaluations",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
     (Method::POST, "/api/v1/sql", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/sql/tables", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
@@ -215,6 +274,33 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
+    (Method::GET, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
+    (Method::POST, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
+    (Method::POST, "/api/v1/admin/keys/{key_id}/revoke", Access::Administers(Permission::KeysManage)),
+    (Method::GET, "/api/v1/admin/tenants", Access::Administers(Permission::WorkspacesManage)),
+    (Method::POST, "/api/v1/admin/tenants", Access::Administers(Permission::TenantsManage)),
+    (Method::POST, "/api/v1/admin/tenants/{tenant}/disable", Access::Administers(Permission::TenantsManage)),
+    (Method::POST, "/api/v1/admin/tenants/{tenant}/enable", Access::Administers(Permission::TenantsManage)),
+    (Method::DELETE, "/api/v1/admin/tenants/{tenant}", Access::Administers(Permission::TenantsManage)),
+    (Method::GET, "/api/v1/admin/tenants/{tenant}/quotas", Access::Administers(Permission::QuotasManage)),
+    (Method::PATCH, "/api/v1/admin/tenants/{tenant}/quotas", Access::Administers(Permission::QuotasManage)),
+    (Method::GET, "/api/v1/admin/workspaces", Access::Administers(Permission::WorkspacesManage)),
+    (Method::POST, "/api/v1/admin/workspaces", Access::Administers(Permission::WorkspacesManage)),
+    (
+        Method::POST,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}/disable",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
+    (
+        Method::POST,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}/enable",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
 ];
 
 /// The access that a route requires; none if it is not in the table.
@@ -234,6 +320,10 @@ pub(crate) struct Actor(pub(crate) Principal);
 /// The credential of a request about an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
+
+/// What the envelopes of the worker that asks are signed with.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerSecret(pub(crate) Arc<str>);
 
 /// Authenticates and authorizes a request.
 pub(crate) async fn authorize(
@@ -269,6 +359,15 @@ pub(crate) async fn authorize(
             parts.extensions.insert(who);
             principal
         }
+        Access::Administers(permission) => {
+            let who = app.authenticate(&parts).await?;
+            if !who.identity.has_somewhere(permission) {
+                return Err(app.deny(&who, permission, &parts).await);
+            }
+            let principal = who.identity.principal.clone();
+            parts.extensions.insert(who);
+            principal
+        }
         // Whoever may not operate the sensor is as good as anybody who knows its secret.
         Access::SensorSecret => match app.authenticate(&parts).await {
             Ok(who) if app.allowed(&who, Permission::AutomationOperate) == Allowed::Everything => {
@@ -277,13 +376,19 @@ pub(crate) async fn authorize(
             Ok(_) | Err(_) => anybody(),
         },
         Access::WorkerKey => {
-            app.check_worker(&parts.headers)?;
+            let secret = app.check_worker(&parts).await?;
+            parts.extensions.insert(WorkerSecret(secret));
             worker()
         }
         Access::TaskToken => {
             let token = bearer(&parts.headers)
                 .ok_or_else(|| Problem::new(Code::Unauthenticated, "the task token is missing"))?;
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
+            // The workspaces of a tenant share their keys.
+            let layout = app.workspace().layout();
+            if (&claims.tenant, &claims.workspace) != (layout.tenant(), layout.workspace()) {
+                return Err(Problem::new(Code::Unauthenticated, "the task token is of another workspace"));
+            }
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             parts.extensions.insert(token);
             worker()
@@ -296,10 +401,15 @@ pub(crate) async fn authorize(
 impl App {
     /// Who asks. Where a request comes from says nothing: every user of a machine reaches its loopback.
     pub(crate) async fn authenticate(&self, request: &Parts) -> Result<Authenticated, Problem> {
+        // The front has asked already.
+        if let Some(known) = request.extensions.get::<Authenticated>() {
+            return Ok(known.clone());
+        }
         authenticate(&self.authenticators, request, self.workspace().now()).await
     }
 
-    fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
+    /// Whether somebody has a permission in this workspace.
+    pub(crate) fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
         let layout = self.workspace().layout();
         who.identity.allows(permission, layout.tenant(), layout.workspace())
     }
@@ -332,11 +442,23 @@ impl App {
         Problem::new(Code::Forbidden, detail)
     }
 
-    fn check_worker(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    /// What the envelopes of a worker are signed with, if it may take tasks.
+    async fn check_worker(&self, request: &Parts) -> Result<Arc<str>, Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
+        let shown = bearer(&request.headers);
+        if let (Some(_), Some((_, secret))) = (&self.api.api_keys, shown.and_then(parse_key)) {
+            let who = self.authenticate(request).await?;
+            return match self.allowed(&who, Permission::WorkersServe) {
+                Allowed::Everything => Ok(KeyHash::of(secret).to_text().into()),
+                Allowed::Assets(_) | Allowed::Nothing => {
+                    Err(self.deny(&who, Permission::WorkersServe, request).await)
+                }
+                Allowed::Invisible => Err(self.unknown_workspace()),
+            };
+        }
         match &self.api.worker_key {
-            Some(key) => match bearer(headers) {
-                Some(shown) if is_equal(shown, key) => Ok(()),
+            Some(key) => match shown {
+                Some(shown) if is_equal(shown, key) => Ok(key.clone()),
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
@@ -372,3 +494,4 @@ pub(crate) fn unknown_workspace(tenant: &str, workspace: &str) -> Problem {
 from_extensions!(Actor);
 from_extensions!(Authenticated);
 from_extensions!(TaskToken);
+from_extensions!(WorkerSecret);

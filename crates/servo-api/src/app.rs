@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::authentication::{ApiKeys, Authenticator, ServerToken, Sessions};
 use crate::login::Logins;
 use crate::oidc::ProviderTokens;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::views::SqlResult;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -77,6 +77,10 @@ pub struct Api {
     pub project_root: Option<PathBuf>,
     /// The code that tasks run with, if it follows a project on disk.
     pub code: Option<Arc<dyn ProjectCode>>,
+    /// Signs sessions of browsers, where that are not the keys of the workspace.
+    pub session_keys: Option<Keyring>,
+    /// Whether it is reached by TLS alone, so that cookies need not go anywhere else.
+    pub secure: bool,
     /// Runs SQL. Without one, queries are refused.
     pub sql: Option<Arc<dyn SqlEngine>>,
     /// Host names besides those of the loopback that requests may address.
@@ -100,9 +104,26 @@ impl Api {
             lease: LEASE,
             project_root: None,
             code: None,
+            session_keys: None,
+            secure: false,
             sql: None,
             hosts: Vec::new(),
         }
+    }
+}
+
+impl Api {
+    /// The keys that sign sessions of browsers.
+    pub(crate) fn session_keys(&self) -> &Keyring {
+        self.session_keys.as_ref().unwrap_or(&self.keys)
+    }
+
+    /// Its authenticators, in the order in which they are asked.
+    pub(crate) fn chain(&self) -> Vec<Arc<dyn Authenticator>> {
+        let keys = self.session_keys();
+        let provider = self.oidc.iter().map(|provider| Arc::new(ProviderTokens(provider.clone())) as _);
+        let others: Vec<_> = provider.chain(self.authenticators.iter().cloned()).collect();
+        chain(self.access_token.as_ref(), self.api_keys.as_ref(), keys, &others)
     }
 }
 
@@ -127,31 +148,43 @@ pub(crate) struct App {
 
 pub(crate) type Shared = Arc<App>;
 
-/// The authenticators of an API, in the order in which they are asked.
-fn chain(api: &Api) -> Vec<Arc<dyn Authenticator>> {
+/// Authenticators in the order in which they are asked.
+pub(crate) fn chain(
+    access_token: Option<&Arc<str>>,
+    api_keys: Option<&ApiKeys>,
+    session_keys: &Keyring,
+    others: &[Arc<dyn Authenticator>],
+) -> Vec<Arc<dyn Authenticator>> {
     let mut all: Vec<Arc<dyn Authenticator>> = Vec::new();
-    if let Some(token) = &api.access_token {
+    if let Some(token) = access_token {
         all.push(Arc::new(ServerToken(token.clone())));
     }
-    if let Some(keys) = &api.api_keys {
+    if let Some(keys) = api_keys {
         all.push(Arc::new(keys.clone()));
     }
-    all.push(Arc::new(Sessions { keys: api.keys.clone(), api_keys: api.api_keys.clone() }));
-    if let Some(provider) = &api.oidc {
-        all.push(Arc::new(ProviderTokens(provider.clone())));
-    }
-    all.extend(api.authenticators.iter().cloned());
+    all.push(Arc::new(Sessions { keys: session_keys.clone(), api_keys: api_keys.cloned() }));
+    all.extend(others.iter().cloned());
     all
 }
 
 impl App {
     /// Verifies sessions of browsers.
     pub(crate) fn sessions(&self) -> Sessions {
-        Sessions { keys: self.api.keys.clone(), api_keys: self.api.api_keys.clone() }
+        Sessions { keys: self.api.session_keys().clone(), api_keys: self.api.api_keys.clone() }
+    }
+
+    /// The keys of the server, and the control ledger that has them.
+    pub(crate) fn api_keys(&self) -> Result<&ApiKeys, Problem> {
+        self.api.api_keys.as_ref().ok_or_else(|| {
+            Problem::new(
+                Code::NotFound,
+                "this server has no control ledger; keys and tenants are those of servo serve",
+            )
+        })
     }
 
     pub(crate) fn new(api: Api) -> Shared {
-        let authenticators = chain(&api);
+        let authenticators = api.chain();
         Arc::new(Self {
             api,
             authenticators,

@@ -18,12 +18,15 @@
 //! # }
 //! ```
 
+mod admin;
 mod admission;
 mod audit;
 mod backfills;
+mod conditions;
 mod error;
 mod lists;
 mod logs;
+mod notifications;
 mod partitions;
 mod retention;
 mod runs;
@@ -52,7 +55,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use servo_core::Backoff;
+use servo_core::{Backoff, TenantId, WorkspaceId};
 use tokio::time::Instant;
 
 use crate::access::SameProcess;
@@ -72,7 +75,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
+    /// Where the routes of the workspace are.
     base: Url,
+    /// Where those of the server are.
+    root: Url,
     server: Arc<str>,
     /// Answers instead of the server at the address, where that is this process.
     routes: Option<Router>,
@@ -113,7 +119,8 @@ impl Client {
         let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
         let patience = Duration::from_secs(2);
         let (access_token, worker_key, tokens) = (None, None, Arc::default());
-        Ok(Self { http, base, server, routes: None, access_token, worker_key, tokens, patience })
+        let root = base.clone();
+        Ok(Self { http, base, root, server, routes: None, access_token, worker_key, tokens, patience })
     }
 
     /// Asks an interface in this process, by the same routes and with the same answers as over a network.
@@ -149,8 +156,19 @@ impl Client {
         &self.server
     }
 
+    /// Asks about this workspace, and not about the one that the credential is good for.
+    #[must_use]
+    pub fn with_workspace(mut self, tenant: &TenantId, workspace: &WorkspaceId) -> Self {
+        self.base = self.root.clone();
+        if let Ok(mut path) = self.base.path_segments_mut() {
+            path.extend(["t", tenant.as_str(), "w", workspace.as_str()]);
+        }
+        self
+    }
+
     fn url(&self, segments: &[&str]) -> Url {
-        let mut url = self.base.clone();
+        let is_of_server = segments.first() == Some(&"admin");
+        let mut url = if is_of_server { self.root.clone() } else { self.base.clone() };
         if let Ok(mut path) = url.path_segments_mut() {
             path.extend(segments);
         }

@@ -24,19 +24,22 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 /// Refuses cross-origin requests, and adds security headers to every response.
 pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match check(request.uri(), request.headers(), &app.api.hosts) {
+    with_headers(match guarded(request.uri(), request.headers(), &app.api.hosts) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
-    };
-    tracing::debug!(%method, path, status = response.status().as_u16(), "api.request");
+    })
+}
+
+/// Adds the headers that every response has.
+pub(crate) fn with_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-fn check(uri: &Uri, headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
+/// That a request addresses this server and does not come from a page of another one.
+pub(crate) fn guarded(uri: &Uri, headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
     let foreign = |detail: String| Err(Problem::new(Code::ForeignOrigin, detail));
     // A request may name its host in the address too, and then that counts.
     let host = match uri.authority() {
@@ -86,7 +89,7 @@ mod tests {
             headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
         let hosts = ["servo.example.org".to_owned()];
-        check(&Uri::from_static("/api/v1/runs"), &headers, &hosts).map_err(|problem| problem.code)
+        guarded(&Uri::from_static("/api/v1/runs"), &headers, &hosts).map_err(|problem| problem.code)
     }
 
     #[test]
@@ -117,6 +120,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::HOST, HeaderValue::from_static("evil.example"));
-        assert!(check(&Uri::from_static("/"), &headers, &[]).is_err());
+        assert!(guarded(&Uri::from_static("/"), &headers, &[]).is_err());
     }
 }

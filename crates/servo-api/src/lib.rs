@@ -13,6 +13,7 @@ mod authentication;
 pub mod client;
 mod extract;
 mod follow;
+mod front;
 mod guard;
 mod idempotency;
 mod login;
@@ -26,14 +27,19 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod tls;
 mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
 pub use app::{Api, ProjectCode, SqlEngine, SqlQuery};
 pub use authentication::{ApiKeys, Authenticated, Authenticator, Credential, SessionOf, bearer};
+pub use front::{WorkspaceStatus, Workspaces};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 pub use routes::{Health, Version, asset_fingerprint, openapi, router, worker_keyring};
-pub use server::serve;
+pub use server::{Served, serve, serve_many};
+pub use tls::{Certificate, TlsError};

@@ -56,12 +56,18 @@ codes! {
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Not authenticated";
     /// The credential does not allow this.
     Forbidden = "forbidden", FORBIDDEN, "Forbidden";
+    /// Somebody has switched the workspace or its tenant off.
+    WorkspaceDisabled = "workspace_disabled", FORBIDDEN, "Workspace switched off";
     /// The request comes from another site.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
     /// No route or resource at this address.
     NotFound = "not_found", NOT_FOUND, "Not found";
     /// There is no such workspace, or none that the credential is good for.
     UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
+    /// There is no such API key.
+    UnknownKey = "unknown_key", NOT_FOUND, "Unknown key";
+    /// There is no such tenant.
+    UnknownTenant = "unknown_tenant", NOT_FOUND, "Unknown tenant";
     /// There is no such run.
     UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
     /// The run has no such task.
@@ -82,8 +88,12 @@ codes! {
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
     /// There is no such sensor.
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
+    /// There is no such notification rule.
+    UnknownNotification = "unknown_notification", NOT_FOUND, "Unknown notification rule";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// The asset has no automation condition.
+    UnknownCondition = "unknown_condition", NOT_FOUND, "No automation";
     /// There is no such deployment.
     UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.
@@ -100,6 +110,10 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// A run is at work on a partition that is to be wiped.
+    PartitionBusy = "partition_busy", CONFLICT, "A run is at work on the partition";
+    /// Nothing was wiped or marked that can be undone.
+    NothingToUndo = "nothing_to_undo", CONFLICT, "Nothing to undo";
     /// Everything that was asked for is up to date.
     UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.

@@ -1,5 +1,6 @@
 //! Maps refusals and errors of the workspace to problems. The one place where errors become statuses.
 
+use servo_access::{ControlRefusal, LedgerError};
 use servo_engine::definitions::DefinitionProblems;
 use servo_engine::planner::PlanningError;
 use servo_engine::{Refusal, RequestError};
@@ -85,11 +86,15 @@ impl From<Refusal> for Problem {
             Refusal::Cancelled { .. } => Code::TaskCancelled,
             Refusal::AttemptEnded { .. } => Code::AttemptEnded,
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
+            Refusal::PartitionBusy { .. } => Code::PartitionBusy,
+            Refusal::NothingToUndo { .. } => Code::NothingToUndo,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
+            Refusal::UnknownNotification { .. } => Code::UnknownNotification,
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
+            Refusal::UnknownCondition { .. } => Code::UnknownCondition,
             Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
             Refusal::DefinedByCode { .. } => Code::DefinedByCode,
@@ -107,6 +112,7 @@ impl From<Refusal> for Problem {
             | Refusal::BadSetting(_)
             | Refusal::LongReason { .. }
             | Refusal::BadMessageId { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. } => Code::InvalidRequest,
             Refusal::TooManyPartitions { count, limit, .. } => {
                 return quota("max_dynamic_partitions", u64::from(*limit), *count as u64);
@@ -137,7 +143,10 @@ impl From<RequestError> for Problem {
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
-            RequestError::Backfill(_) => Problem::new(Code::InvalidRequest, detail),
+            RequestError::Backfill(_) | RequestError::Partitions(_) => {
+                Problem::new(Code::InvalidRequest, detail)
+            }
+            RequestError::UnknownAsset { .. } => Problem::new(Code::UnknownAsset, detail),
             RequestError::BackfillActive { .. } => Problem::new(Code::InvalidStateTransition, detail),
             RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => {
                 Problem::new(Code::NothingToRetry, detail)
@@ -172,5 +181,44 @@ impl From<DefinitionProblems> for Problem {
             })
             .collect();
         problem
+    }
+}
+
+impl From<ControlRefusal> for Problem {
+    fn from(refusal: ControlRefusal) -> Self {
+        let detail = refusal.to_string();
+        match refusal {
+            ControlRefusal::UnknownKey { .. } => Problem::new(Code::UnknownKey, detail),
+            ControlRefusal::UnknownTenant { .. } => Problem::new(Code::UnknownTenant, detail),
+            ControlRefusal::UnknownWorkspace { .. } => Problem::new(Code::UnknownWorkspace, detail),
+            ControlRefusal::TenantExists { .. } | ControlRefusal::WorkspaceExists { .. } => {
+                Problem::new(Code::NameTaken, detail)
+            }
+            ControlRefusal::StillOn { .. } => Problem::new(Code::InvalidStateTransition, detail),
+            ControlRefusal::Invalid { field, problem } => Problem::invalid(field, problem),
+            ControlRefusal::TooMany { what, limit } => {
+                let mut problem = Problem::new(Code::QuotaExceeded, detail);
+                let limit = limit as u64;
+                problem.quota = Some(Box::new(QuotaFigures { name: what.to_owned(), limit, used: limit }));
+                problem
+            }
+        }
+    }
+}
+
+impl From<LedgerError> for Problem {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Refused(refusal) => refusal.into(),
+            LedgerError::Append(_) => {
+                tracing::warn!(%error, "api.control_unavailable");
+                Problem::new(
+                    Code::Unavailable,
+                    "the control ledger cannot be written; nothing was changed, ask again",
+                )
+            }
+            LedgerError::Closed => Problem::new(Code::ShuttingDown, "the server is about to end"),
+            LedgerError::Read(_) | LedgerError::Batch { .. } => Problem::internal(&error),
+        }
     }
 }

@@ -1,22 +1,28 @@
 //! The router, and the layers around all routes.
 
 mod admission;
+mod api_keys;
 mod assets;
 mod audit;
 mod backfills;
 mod changes;
 mod code;
+mod conditions;
 mod conflicts;
 mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
+mod freshness;
 mod graph;
 mod health;
 mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod me;
+mod notifications;
+mod partition_life;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -32,6 +38,7 @@ mod sql;
 mod staleness;
 mod tables;
 mod tasks;
+mod tenants;
 mod workers;
 
 pub use health::{Health, Version};
@@ -92,6 +99,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::version))
         .routes(routes!(login::create))
         .routes(routes!(provider_login::options))
+        .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -114,12 +122,18 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(partition_life::preview))
+        .routes(routes!(partition_life::wipe))
+        .routes(routes!(partition_life::mark))
+        .routes(routes!(partition_life::undo))
         .routes(routes!(staleness::list))
+        .routes(routes!(freshness::list))
         .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
+        .routes(routes!(deployments::preview))
         .routes(routes!(deployment_history::list, deployments::deploy))
         .routes(routes!(deployment_history::show))
         .routes(routes!(deployment_history::diff))
@@ -156,6 +170,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(conditions::list))
+        .routes(routes!(conditions::explain))
+        .routes(routes!(conditions::evaluations))
+        .routes(routes!(conditions::pause))
+        .routes(routes!(conditions::resume))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))
@@ -170,7 +195,18 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
-        .routes(routes!(logs::write));
+        .routes(routes!(logs::write))
+        .routes(routes!(api_keys::list, api_keys::create))
+        .routes(routes!(api_keys::revoke))
+        .routes(routes!(tenants::list, tenants::create))
+        .routes(routes!(tenants::disable))
+        .routes(routes!(tenants::enable))
+        .routes(routes!(tenants::remove))
+        .routes(routes!(tenants::quotas, tenants::change_quotas))
+        .routes(routes!(tenants::workspaces, tenants::create_workspace))
+        .routes(routes!(tenants::disable_workspace))
+        .routes(routes!(tenants::enable_workspace))
+        .routes(routes!(tenants::remove_workspace));
     OpenApiRouter::with_openapi(Description::openapi())
         .nest(BASE, routes)
         .routes(routes!(login::enter))
@@ -189,6 +225,11 @@ pub fn router(api: Api) -> Router {
 }
 
 pub(crate) fn assembled(app: Shared) -> Router {
+    bare(app.clone()).layer(from_fn_with_state(app, guard))
+}
+
+/// The routes without what the front of a server does for all of them.
+pub(crate) fn bare(app: Shared) -> Router {
     let (router, description) = described().split_for_parts();
     let description = serde_json::to_string(&description).unwrap_or_default();
     let document = get(async move || health::document(description.clone()));
@@ -197,7 +238,6 @@ pub(crate) fn assembled(app: Shared) -> Router {
         .route_layer(from_fn_with_state(app.clone(), authorize))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so)
-        .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
 

@@ -1,37 +1,119 @@
 //! The server: connections, and how they end.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use servo_queue::Keyring;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
-use crate::app::{Api, App, Shared};
-use crate::routes;
+use crate::app::{Api, chain};
+use crate::authentication::{ApiKeys, Authenticator};
+use crate::front::{Front, One, Workspaces};
+use crate::tls::Certificate;
 
 /// Connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
 /// How long a request may take to say what it wants, and a connection may have nothing to say.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
+/// How long the handshake of TLS may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long requests in progress may take after a shutdown began.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often it is looked for workspaces that nobody needs, and for another certificate.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Serves until it is stopped, then ends streams, finishes requests in progress, and returns.
+/// What a server of many workspaces serves, and how.
+pub struct Served {
+    /// The workspaces.
+    pub workspaces: Arc<dyn Workspaces>,
+    /// Secret by which whoever runs the server is known.
+    pub access_token: Option<Arc<str>>,
+    /// API keys.
+    pub api_keys: Option<ApiKeys>,
+    /// Signs sessions of browsers.
+    pub session_keys: Keyring,
+    /// Authenticators of other kinds, which are asked in turn after those for the token, keys and sessions.
+    pub authenticators: Vec<Arc<dyn Authenticator>>,
+    /// Host names besides those of the loopback that requests may address.
+    pub hosts: Vec<String>,
+    /// The certificate; without one it is plain HTTP.
+    pub certificate: Option<Certificate>,
+    /// How long a workspace that nobody uses stays open.
+    pub idle_after: Duration,
+}
+
+/// Serves one workspace until it is stopped, then ends streams, finishes requests in progress, and returns. The workspace
+/// stays open.
 pub async fn serve(
     listener: TcpListener,
     api: Api,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let app = App::new(api);
-    let router = routes::assembled(app.clone());
+    let (authenticators, hosts) = (api.chain(), api.hosts.clone());
+    let front = Front::new(Arc::new(One(api)), authenticators, hosts);
+    accept(listener, None, &front, shutdown).await
+}
+
+/// Serves many workspaces until it is stopped, and closes them then.
+pub async fn serve_many(
+    listener: TcpListener,
+    served: Served,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let Served {
+        workspaces,
+        access_token,
+        api_keys,
+        session_keys,
+        authenticators,
+        hosts,
+        certificate,
+        idle_after,
+    } = served;
+    let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, &authenticators);
+    let front = Front::new(workspaces, all, hosts);
+    let acceptor = certificate.as_ref().map(Certificate::acceptor).transpose().map_err(io::Error::other)?;
+    let looking = tokio::spawn(look(front.clone(), certificate, idle_after));
+    let served = accept(listener, acceptor, &front, shutdown).await;
+    looking.abort();
+    let _aborted = looking.await;
+    front.shutdown().await;
+    served
+}
+
+/// Opens what has something to do, and from then on closes what nobody needs and reads the certificate again.
+async fn look(front: Arc<Front>, certificate: Option<Certificate>, idle_after: Duration) {
+    front.open_all().await;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        front.close_idle(idle_after).await;
+        match certificate.as_ref().map(Certificate::reload) {
+            Some(Ok(true)) => tracing::info!("tls.certificate read again"),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "tls.certificate cannot be used; the one before stays")
+            }
+            Some(Ok(false)) | None => {}
+        }
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    front: &Arc<Front>,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -43,7 +125,7 @@ pub async fn serve(
         tokio::select! {
             accepted = accepted => match accepted {
                 Ok((permit, stream)) => {
-                    connections.spawn(connection(permit, stream, router.clone(), app.clone()));
+                    connections.spawn(connection(permit, stream, tls.clone(), front.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: some will be given back.
@@ -56,7 +138,7 @@ pub async fn serve(
         }
     }
     drop(listener);
-    app.close();
+    front.close();
     let finished = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, finished).await.is_err() {
         tracing::warn!("requests that did not end in time are broken off");
@@ -64,18 +146,38 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(_permit: OwnedSemaphorePermit, stream: TcpStream, router: Router, app: Shared) {
+async fn connection(
+    permit: OwnedSemaphorePermit,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    front: Arc<Front>,
+) {
     // Answers are small and somebody waits for them.
     let _unsupported = stream.set_nodelay(true);
+    let Some(tls) = tls else { return answer(permit, stream, front).await };
+    match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+        Ok(Ok(stream)) => answer(permit, stream, front).await,
+        Ok(Err(error)) => tracing::debug!(%error, "tls.handshake failed"),
+        Err(_) => tracing::debug!("tls.handshake took too long"),
+    }
+}
+
+async fn answer(
+    _permit: OwnedSemaphorePermit,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    front: Arc<Front>,
+) {
+    let asked = front.clone();
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        routes::answer(router.clone(), request.map(Body::new))
+        let answered = asked.clone().answer(request.map(Body::new));
+        async { Ok::<_, Infallible>(answered.await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = app.closed() => {
+        () = front.closed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

@@ -3,24 +3,30 @@
 //! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339
 //! in UTC with milliseconds, and what is not there is left out.
 
+mod admin;
 mod admission;
 mod assets;
 mod attempts;
 mod audit;
 mod backfills;
 mod changes;
+mod conditions;
 mod conflicts;
 mod definition_diff;
 mod deployments;
+mod freshness;
 mod graph;
 mod lineage;
 mod logins;
 mod logs;
 mod materialization_detail;
 mod materializations;
+mod me;
 mod names;
+mod notifications;
 mod outputs;
 mod pages;
+mod partition_life;
 mod partition_summary;
 mod plans;
 mod readiness;
@@ -36,6 +42,10 @@ mod tables;
 mod tasks;
 mod workers;
 
+pub use admin::{
+    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuota, TenantQuotas,
+    WorkspaceBody, WorkspaceInfo,
+};
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
     Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
@@ -48,29 +58,38 @@ pub use backfills::{
     ChangeBackfillBody, RetryBackfillBody,
 };
 pub use changes::Changes;
+pub use conditions::{
+    Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
+};
 pub use conflicts::Conflict;
 pub use definition_diff::FieldChange;
 pub(crate) use definition_diff::{Fields, fields as differing_fields};
 pub use deployments::{
     AssetVersion, DefinitionDiff, Deployed, Deployment, DeploymentDetail, DeploymentDiff, DiffCounts,
-    RollbackBody, RolledBack,
+    Repartitioned, RollbackBody, RolledBack,
 };
+pub use freshness::AssetFreshness;
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::{LoginLink, LoginOptions, OidcOptions};
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
+pub use me::Me;
 pub use names::{
-    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
+    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, FreshnessStatusName,
+    GatingDecisionName, OutcomeName, OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    WorkerStateName,
 };
+pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
-    SensorPage, TaskPage, TickPage,
+    ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
+    ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
+    NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
+    SensorEvalPage, SensorPage, TaskPage, TenantPage, TickPage, WorkspaceInfoPage,
 };
+pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
 pub use readiness::{Readiness, ReadinessCheck};

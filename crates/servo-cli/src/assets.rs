@@ -10,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::{describe, graph, lineage, materialization};
+use crate::{describe, freshness, graph, lineage, materialization};
 
 /// Inspect assets.
 #[derive(clap::Subcommand)]
@@ -41,6 +41,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  servo asset lineage analytics.weekly\n  servo asset lineage raw.flights -p 2013-01-15 --down --depth 2"
     )]
     Lineage(lineage::Options),
+    /// Show how old the data of assets is that have a freshness policy, and whether that is allowed.
+    #[command(
+        after_help = "Examples:\n  servo asset freshness\n  servo asset freshness 'group:reports' --status fail --json"
+    )]
+    Freshness(freshness::Options),
     /// Show dependencies between assets as a tree from the sources.
     #[command(
         after_help = "Examples:\n  servo asset graph\n  servo asset graph '+analytics.weekly' --dot | dot -Tsvg > graph.svg"
@@ -56,11 +61,14 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
+    if let Command::Freshness(options) = command {
+        return freshness::run(location, options, format).await;
+    }
     if let Command::Lineage(options) = command {
         return lineage::run(location, options, format).await;
     }
     through(location, Need::ReadProject, async |client| match command {
-        Command::Lineage(_) => Ok(()),
+        Command::Lineage(_) | Command::Freshness(_) => Ok(()),
         Command::List { selection } => list(selected(client, selection).await?, format),
         Command::Show { asset, partition } => {
             let detail = client.asset(asset).await?;

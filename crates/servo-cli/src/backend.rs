@@ -8,6 +8,7 @@ mod server;
 
 use std::time::Duration;
 
+use anyhow::Context;
 use async_trait::async_trait;
 use servo_api::Code;
 use servo_api::client::{Client, ClientError};
@@ -176,6 +177,16 @@ pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<
         Some(server) => Ok(Some(server.client().clone())),
         None => owner::find(location, Asks::Anybody).await,
     }
+}
+
+/// The server that keys, tenants and quotas are asked of.
+pub(crate) async fn server_client(location: &Location) -> anyhow::Result<Client> {
+    other_process(location).await?.with_context(|| {
+        format!(
+            "no server has {}; start one with servo serve, or name one with --url and --key",
+            location.dir().display()
+        )
+    })
 }
 
 /// Does something through whoever can. If that process ends before it has answered, the next one is asked, or this one

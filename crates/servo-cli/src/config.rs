@@ -12,10 +12,15 @@ use crate::output::{self, Format};
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Show settings: value, default, where the value comes from, who changed it.
-    #[command(after_help = "Examples:\n  servo config show\n  servo config show heartbeat_timeout --json")]
+    #[command(
+        after_help = "Examples:\n  servo config show\n  servo config show heartbeat_timeout --json\n  servo config show --serve"
+    )]
     Show {
         /// Only this setting.
         name: Option<String>,
+        /// Those that servo serve would be started with here, and where each value comes from.
+        #[arg(long, conflicts_with = "name")]
+        serve: bool,
     },
     /// Give settings other values. They hold at once, and win over servo.toml until they are unset.
     #[command(
@@ -42,7 +47,8 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
-        Command::Show { name } => show(location, name.as_deref(), format).await?,
+        Command::Show { serve: true, .. } => drop(crate::serve::config::show(format)?),
+        Command::Show { name, serve: false } => show(location, name.as_deref(), format).await?,
         Command::Set { values } => {
             let set = values.iter().map(|(name, value)| (name.clone(), SettingValue::Text(value.clone())));
             let body = SettingsBody { set: set.collect(), from_cli: true, ..SettingsBody::default() };

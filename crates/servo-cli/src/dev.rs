@@ -25,7 +25,7 @@ use crate::materialize::default_slots;
 use crate::open;
 use crate::owner::{self, Kind};
 use crate::project::ProjectArgs;
-use crate::session::{Session, WorkerScope};
+use crate::session::{ServerContext, Session, WorkerScope};
 use crate::sql_engine::PythonSql;
 use crate::style::{Paint, Style};
 use changes::Changes;
@@ -85,8 +85,9 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let code = LoadedCode::new(project.root());
     // Before an interpreter begins to read them.
     let sources = code.sources();
+    let server = ServerContext { url: Some(&url), quotas: None };
     let mut session =
-        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
+        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All, server).await?;
     let token = random_token()?;
     ownership.advertise(url.clone(), token.clone())?;
     let paint = Paint::for_stderr();
@@ -100,7 +101,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
     api.code = Some(code.clone());
-    api.sql = Some(Arc::new(PythonSql::new(location)?));
+    api.sql = Some(Arc::new(PythonSql::new(location, true)?));
     api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
     let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
     api.lease = Duration::from_secs(options.worker_timeout) / 3;

@@ -64,8 +64,17 @@ pub(crate) struct KeyStatus {
 impl KeysFile {
     /// The keys of a tenant, made if they are not there or too old.
     pub(crate) fn open(location: &Location) -> anyhow::Result<Self> {
-        let (path, now) = (location.keys_path(), SystemClock.now());
-        let found = Self::read(&path)?;
+        Self::open_at(&location.keys_path())
+    }
+
+    /// The keys of a server of many tenants: they sign sessions.
+    pub(crate) fn of_server(location: &Location) -> anyhow::Result<Self> {
+        Self::open_at(&location.dir().join("control").join("keys.json"))
+    }
+
+    fn open_at(path: &Path) -> anyhow::Result<Self> {
+        let now = SystemClock.now();
+        let found = Self::read(path)?;
         let mut keys = match &found {
             Some(found) => found.clone(),
             None => Self { version: VERSION, worker_key: random_token()?, keys: BTreeMap::new() },
@@ -78,7 +87,7 @@ impl KeysFile {
             }
         }
         if found.as_ref() != Some(&keys) {
-            keys.write(&path)?;
+            keys.write(path)?;
         }
         Ok(keys)
     }
@@ -193,9 +202,18 @@ impl KeysFile {
 
 /// Gives a ring the keys of the file, for as long as a process runs: rotated ones, and without those that expired.
 pub(crate) async fn keep_current(location: Location, ring: Keyring) {
+    keep(&ring, || KeysFile::open(&location)).await;
+}
+
+/// The same for the keys of a server.
+pub(crate) async fn keep_server_current(location: Location, ring: Keyring) {
+    keep(&ring, || KeysFile::of_server(&location)).await;
+}
+
+async fn keep(ring: &Keyring, open: impl Fn() -> anyhow::Result<KeysFile>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        match KeysFile::open(&location).and_then(|keys| keys.ring()) {
+        match open().and_then(|keys| keys.ring()) {
             Ok(newer) => ring.replace(&newer),
             Err(error) => {
                 tracing::warn!(%error, "the signing keys could not be read; the ones before are kept")

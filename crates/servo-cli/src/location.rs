@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use data_encoding::HEXLOWER;
+use servo_api::client::Client;
 use servo_core::{TenantId, WorkspaceId};
 use servo_engine::Caller;
 use servo_runtime::Stores;
@@ -31,6 +32,18 @@ pub(crate) struct Location {
     /// Workspace.
     #[arg(long, global = true, env = "SERVO_WORKSPACE", default_value = MAIN, value_parser = WorkspaceId::parse)]
     pub(crate) workspace: WorkspaceId,
+    /// Server to ask instead of a workspace on this machine.
+    #[arg(long, global = true, env = "SERVO_URL", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// API key to show the server. Better in the environment: arguments can be seen by every user of this machine.
+    #[arg(long, global = true, env = "SERVO_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_key)]
+    pub(crate) key: Option<String>,
+    /// Whether the tenant or the workspace was named.
+    #[arg(skip)]
+    pub(crate) is_addressed: bool,
+    /// Whether the address of the server is of an argument, not of the environment.
+    #[arg(skip)]
+    pub(crate) is_url_flag: bool,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
     #[command(flatten)]
@@ -40,7 +53,22 @@ pub(crate) struct Location {
     pub(crate) command: &'static str,
 }
 
+/// A key that is not empty.
+fn parse_key(key: &str) -> Result<String, String> {
+    if key.is_empty() { Err("is empty".to_owned()) } else { Ok(key.to_owned()) }
+}
+
 impl Location {
+    /// The location of another workspace in the same directory.
+    pub(crate) fn of(&self, tenant: TenantId, workspace: WorkspaceId) -> Self {
+        Self { tenant, workspace, ..self.clone() }
+    }
+
+    /// Lets a client ask about the workspace that was named, if one was.
+    pub(crate) fn addressed(&self, client: Client) -> Client {
+        if self.is_addressed { client.with_workspace(&self.tenant, &self.workspace) } else { client }
+    }
+
     pub(crate) fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
     }

@@ -13,6 +13,7 @@ use servo_runtime::SystemClock;
 
 use crate::contexts::{Context, Contexts, LOCAL};
 use crate::exit::Exit;
+use crate::location::Location;
 use crate::output::{self, Format};
 use crate::target::Target;
 
@@ -23,13 +24,14 @@ const MAX_KEY: u64 = 64 << 10;
 #[derive(clap::Args)]
 pub(crate) struct LoginOptions {
     /// Address of the server.
-    url: String,
+    #[arg(value_name = "URL")]
+    server: String,
     /// Name of the context [default: the name of the host].
     #[arg(long)]
     name: Option<String>,
     /// Log in with an API key, read from stdin: arguments can be seen by everybody on the machine.
     #[arg(long)]
-    key: bool,
+    key_stdin: bool,
 }
 
 /// Options of `servo logout`.
@@ -56,8 +58,12 @@ pub(crate) enum Command {
     Show,
 }
 
-pub(crate) async fn login(options: &LoginOptions, format: Format) -> anyhow::Result<Exit> {
-    let client = Client::new(&options.url)?;
+pub(crate) async fn login(
+    location: &Location,
+    options: &LoginOptions,
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let client = Client::new(&options.server)?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => host(client.server())?,
@@ -65,9 +71,8 @@ pub(crate) async fn login(options: &LoginOptions, format: Format) -> anyhow::Res
     if name == LOCAL || name.is_empty() || name.chars().any(char::is_control) {
         bail!("{name:?} cannot be the name of a context; give another one with --name");
     }
-    client.version().await.with_context(|| format!("{} is no server of Servo", options.url))?;
-    let from_environment = std::env::var("SERVO_KEY").ok().filter(|key| !key.is_empty());
-    let (key, refresh_token) = match (options.key, from_environment) {
+    client.version().await.with_context(|| format!("{} is no server of Servo", options.server))?;
+    let (key, refresh_token) = match (options.key_stdin, location.key.clone()) {
         (true, _) => (read_key()?, None),
         (false, Some(key)) => (key, None),
         (false, None) => match client.login_options().await?.oidc {
@@ -167,11 +172,7 @@ pub(crate) fn logout(options: &LogoutOptions, format: Format) -> anyhow::Result<
     Ok(Exit::Done)
 }
 
-pub(crate) fn run(
-    location: &crate::location::Location,
-    command: &Command,
-    format: Format,
-) -> anyhow::Result<Exit> {
+pub(crate) fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     let mut contexts = Contexts::read()?;
     match command {
         Command::List => {
@@ -215,7 +216,7 @@ pub(crate) fn run(
                 (Format::Table, None) => eprintln!("commands are about the workspace on this machine now"),
             }
         }
-        Command::Show => match (location.target.find()?, format) {
+        Command::Show => match (Target::of(location)?, format) {
             (Some(target), Format::Json) => output::json(
                 &json!({ "context": target.context, "url": target.url, "origin": target.origin }),
             )?,

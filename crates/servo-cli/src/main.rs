@@ -3,8 +3,10 @@
 mod admin_keys;
 mod admin_log;
 mod admission;
+mod api_keys;
 mod assets;
 mod audit;
+mod automation;
 mod backend;
 mod backfills;
 mod checks;
@@ -19,11 +21,13 @@ mod dev;
 mod doctor;
 mod exit;
 mod follow;
+mod freshness;
 mod github;
 mod graph;
 mod identity;
 mod init;
 mod interrupts;
+mod json_logs;
 mod kept_logs;
 mod keys;
 mod keys_file;
@@ -33,9 +37,11 @@ mod location;
 mod login;
 mod materialization;
 mod materialize;
+mod notifications;
 mod open;
 mod output;
 mod owner;
+mod partition_life;
 mod partitions;
 mod plan;
 mod project;
@@ -46,6 +52,7 @@ mod retention;
 mod runs;
 mod schedules;
 mod sensors;
+mod serve;
 mod session;
 mod sql;
 mod sql_engine;
@@ -53,13 +60,17 @@ mod staleness;
 mod style;
 mod summary;
 mod target;
+mod tenants;
 mod time_zones;
 mod worker;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use exit::Exit;
 use location::Location;
@@ -91,12 +102,17 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
+    /// Serve many tenants and workspaces, with keys and roles, until it is stopped.
+    #[command(
+        after_help = "Examples:\n  servo serve --dir /var/lib/servo\n  servo serve --listen 0.0.0.0:8741 --tls-cert server.pem --tls-key server.key --hosts servo.example.org"
+    )]
+    Serve(serve::Options),
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
     /// Log in to a server, which commands are about from then on.
     #[command(
-        after_help = "Examples:\n  servo login https://servo.example.org\n  servo login https://servo.example.org --name prod --key < key.txt"
+        after_help = "Examples:\n  servo login https://servo.example.org\n  servo login https://servo.example.org --name prod --key-stdin < key.txt"
     )]
     Login(login::LoginOptions),
     /// Forget a server and its key.
@@ -144,9 +160,15 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
-    /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+    /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
     #[command(subcommand)]
     Sensor(sensors::Command),
+    /// Look at automation conditions of assets: list, explain, pause, resume.
+    #[command(subcommand)]
+    Automation(automation::Command),
+    /// Look at notification rules, test, pause and resume them; create those that no code declares.
+    #[command(subcommand)]
+    Notification(notifications::Command),
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
@@ -210,6 +232,18 @@ enum Admin {
     /// Show who did what to what: the same as `servo audit`.
     #[command(after_help = "Example:\n  servo admin audit --refused")]
     Audit(audit::Options),
+    /// Create, list and revoke the keys that people and programs show a server.
+    #[command(subcommand)]
+    ApiKeys(api_keys::Command),
+    /// Create, list, switch off and remove tenants of a server.
+    #[command(subcommand)]
+    Tenants(tenants::TenantCommand),
+    /// Create, list, switch off and remove workspaces of a server.
+    #[command(subcommand)]
+    Workspaces(tenants::WorkspaceCommand),
+    /// Show and change the limits of a tenant.
+    #[command(subcommand)]
+    Quotas(tenants::QuotaCommand),
     /// List and rotate the keys that sign envelopes, task tokens, cursors and sessions.
     #[command(subcommand)]
     Keys(admin_keys::Command),
@@ -225,6 +259,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
+            Self::Serve(_) => "serve",
             Self::Open(_) => "open",
             Self::Login(_) => "login",
             Self::Logout(_) => "logout",
@@ -241,6 +276,8 @@ impl Command {
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
+            Self::Automation(_) => "automation",
+            Self::Notification(_) => "notification",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
@@ -255,14 +292,42 @@ impl Command {
     }
 }
 
+/// Whether an option of all commands was given, or is in the environment.
+fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    comes_from(matches, name, |source| source != ValueSource::DefaultValue)
+}
+
+/// Whether an option of all commands has a value of such a source.
+fn comes_from(matches: &ArgMatches, name: &str, is_such: fn(ValueSource) -> bool) -> bool {
+    let is_here = matches.value_source(name).is_some_and(is_such);
+    is_here || matches.subcommand().is_some_and(|(_, below)| comes_from(below, name, is_such))
+}
+
+/// Logs to stderr: what is worth a warning, and of a server everything that it does.
+fn start_logging(command: &Command) {
+    let default = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    if let Command::Serve(options) = command
+        && options.logs_json()
+    {
+        return tracing_subscriber::registry().with(filter).with(json_logs::JsonLines).init();
+    }
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
 fn main() -> ExitCode {
-    let mut cli = match Cli::try_parse() {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.location.is_addressed = ["tenant", "workspace"].iter().any(|name| is_given(&matches, name));
+        cli.location.is_url_flag = comes_from(&matches, "url", |source| source == ValueSource::CommandLine);
+        Ok(cli)
+    });
+    let mut cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return output::wrong_use(&error),
     };
     cli.location.command = cli.command.name();
-    let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    start_logging(&cli.command);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -277,15 +342,18 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Serve(options) => serve::run(&cli.location, &options, format).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
-            Command::Login(options) => login::login(&options, format).await,
+            Command::Login(options) => login::login(&cli.location, &options, format).await,
             Command::Logout(options) => login::logout(&options, format),
             Command::Context(command) => login::run(&cli.location, &command, format),
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
+            Command::Automation(command) => automation::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
+            Command::Notification(command) => notifications::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Check(command) => checks::run(&cli.location, &command, format).await,
@@ -315,6 +383,14 @@ fn main() -> ExitCode {
                 retention::run(&cli.location, &command, format).await
             }
             Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::ApiKeys(command)) => api_keys::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::Tenants(command)) => {
+                tenants::tenants(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Workspaces(command)) => {
+                tenants::workspaces(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Quotas(command)) => tenants::quotas(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });

@@ -72,9 +72,9 @@ impl Owner {
     }
 
     /// Asks it whether it is there: the number may be another process by now.
-    async fn client(&self) -> anyhow::Result<Option<Client>> {
+    async fn client(&self, location: &Location) -> anyhow::Result<Option<Client>> {
         let Some(url) = &self.url else { return Ok(None) };
-        let mut client = Client::new(url)?.with_patience(PATIENCE);
+        let mut client = location.addressed(Client::new(url)?).with_patience(PATIENCE);
         if let Some(token) = &self.token {
             client = client.with_access_token(token.as_str());
         }
@@ -148,7 +148,7 @@ fn is_same_server(one: &str, other: &str) -> bool {
 /// Another process that has the workspace and may be asked.
 pub(crate) async fn find(location: &Location, asks: Asks) -> anyhow::Result<Option<Client>> {
     match Owner::read(&path(location)).filter(|owner| asks.includes(owner.kind)) {
-        Some(owner) => owner.client().await,
+        Some(owner) => owner.client(location).await,
         None => Ok(None),
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use servo_access::{Quota, Quotas};
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
-use servo_engine::{Caller, Deploy, RegisterWorker, SettingOrigin, StartWith, State, read_settings};
+use servo_engine::{Caller, Deploy, RegisterWorker, Setting, SettingOrigin, StartWith, State, read_settings};
+use servo_notify::Senders;
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, LOCAL_WORKERS, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, LOCAL_WORKERS, Notifier, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
@@ -26,6 +28,15 @@ use crate::location::{Location, random};
 const QUEUE: &str = "default";
 /// Tasks at work at once, over all workers.
 const MAX_TASKS: u32 = 10_000;
+
+/// The server that a session belongs to, where it belongs to one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ServerContext<'a> {
+    /// Where people look.
+    pub(crate) url: Option<&'a str>,
+    /// The limits of its tenant.
+    pub(crate) quotas: Option<&'a Quotas>,
+}
 
 /// A workspace that runs in this process.
 pub(crate) struct Session {
@@ -52,6 +63,7 @@ impl Session {
         slots: usize,
         reach: WorkerScope,
         dispatching: Dispatching,
+        server: ServerContext<'_>,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
@@ -71,7 +83,7 @@ impl Session {
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
-        let start_with = start_with(&project, reach)?;
+        let start_with = start_with(Some(&project), reach, server.quotas)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let root = project.root().to_path_buf();
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
@@ -90,6 +102,7 @@ impl Session {
         config.retention = config.automation;
         config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         config.dispatching = dispatching;
+        config.notifier = Some(senders(location, server.url)?);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -164,6 +177,23 @@ impl Session {
     }
 }
 
+/// Sends notifications, with links to where people look.
+pub(crate) fn senders(location: &Location, url: Option<&str>) -> anyhow::Result<Arc<dyn Notifier>> {
+    // Whoever serves others says what a rule may reach; whoever works alone may reach everything anyway.
+    let is_served = location.command == "serve";
+    let allows = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    let public = std::env::var("SERVO_PUBLIC_URL").ok().filter(|url| !url.is_empty());
+    let mut senders = Senders::new(location.workspace.to_string())
+        .map_err(|failure| anyhow::anyhow!(failure.message))?
+        .with_link_base(public.or_else(|| url.map(str::to_owned)))
+        .with_private_addresses(!is_served)
+        .with_commands(!is_served || allows("SERVO_NOTIFY_COMMANDS"));
+    if let Ok(project) = location.project.find() {
+        senders = senders.with_project(project.root().to_path_buf());
+    }
+    Ok(Arc::new(senders))
+}
+
 /// Lets the data of assets be where `servo.toml` says, if it says so.
 pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Result<()> {
     if let Some(place) = project.storage() {
@@ -202,9 +232,10 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
     let (schedules, sensors) = (definitions.schedules().to_vec(), definitions.sensors().to_vec());
+    let notifications = definitions.notifications().to_vec();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, notifications, caller })
 }
 
 /// The workers that run the tasks of a workspace.
@@ -223,7 +254,11 @@ pub(crate) enum WorkerScope {
 /// decide how many are on their way; what none of them has begun waits in the queue of this process, which loses
 /// nothing, so that waiting long is no reason to send it again. Whoever starts with the same options has the same settings,
 /// be it a server or a command: the log hears of changes only.
-fn start_with(project: &Project, reach: WorkerScope) -> anyhow::Result<StartWith> {
+pub(crate) fn start_with(
+    project: Option<&Project>,
+    reach: WorkerScope,
+    quotas: Option<&Quotas>,
+) -> anyhow::Result<StartWith> {
     let mut start = StartWith::default();
     start.adjust(SettingOrigin::Flag, |settings| {
         settings.push_limit = 0;
@@ -236,9 +271,21 @@ fn start_with(project: &Project, reach: WorkerScope) -> anyhow::Result<StartWith
             settings.heartbeat_grace = grace;
         }
     });
-    let named = read_settings(project.settings()).context("[settings] in servo.toml")?;
-    let of_project =
-        |(name, number)| (name, NewValue { value: Some(number), origin: SettingOrigin::Project });
-    start.given.extend(named.into_iter().map(of_project));
+    if let Some(project) = project {
+        let named = read_settings(project.settings()).context("[settings] in servo.toml")?;
+        let of_project =
+            |(name, number)| (name, NewValue { value: Some(number), origin: SettingOrigin::Project });
+        start.given.extend(named.into_iter().map(of_project));
+    }
+    // A project may ask for less than its tenant has, and not for more.
+    for quota in quotas.map_or(&[][..], |_| Quota::ALL) {
+        let limit = quotas.and_then(|quotas| quotas.get(*quota));
+        let (true, Some(limit)) = (Setting::find(quota.name()).is_ok(), limit) else { continue };
+        let given = start.given.get(quota.name()).and_then(|given| given.value);
+        if given.is_none_or(|given| given > limit) {
+            let new = NewValue { value: Some(limit), origin: SettingOrigin::Flag };
+            start.given.insert(quota.name().to_owned(), new);
+        }
+    }
     Ok(start)
 }

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// More than a result of the allowed size, with the names of its columns.
 const MOST_OUTPUT: u64 = 32 << 20;
 const MOST_ERRORS: u64 = 64 << 10;
-const MEMORY: &str = "512MB";
+const MEMORY: &str = "1GB";
 const THREADS: u32 = 2;
 
 /// Starts `python -m servo.sql`, which is what `servo sql` starts.
@@ -35,8 +35,9 @@ pub(crate) struct PythonSql {
 }
 
 impl PythonSql {
-    /// Queries the workspace at a location, with the Python of its project.
-    pub(crate) fn new(location: &Location) -> anyhow::Result<Self> {
+    /// Queries the workspace at a location, with the Python that is found there. Its data is where the project says, if
+    /// the project is that of the workspace.
+    pub(crate) fn new(location: &Location, is_its_project: bool) -> anyhow::Result<Self> {
         let (project, interpreter) = location.project.python()?;
         let mut arguments: Vec<OsString> = ["-m", "servo.sql", "--serve", "--dir"].map(Into::into).into();
         arguments.push(location.dir().into());
@@ -45,7 +46,9 @@ impl PythonSql {
         {
             arguments.extend([name.into(), value.into()]);
         }
-        if let Some(storage) = project.as_ref().and_then(|project| project.storage()) {
+        if let Some(storage) =
+            project.as_ref().filter(|_| is_its_project).and_then(|project| project.storage())
+        {
             arguments.extend(["--storage".into(), storage.into()]);
         }
         Ok(Self { interpreter, arguments, turns: Semaphore::new(AT_ONCE) })

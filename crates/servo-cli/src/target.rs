@@ -9,13 +9,10 @@ use crate::contexts::{Contexts, LOCAL};
 use crate::location::Location;
 use crate::owner;
 
-/// Flags that say which server is meant.
+/// Flags besides `--url` and `--key` that say which server is meant.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct TargetArgs {
-    /// Address of the server [default: that of the context, or the one that has the workspace here].
-    #[arg(long, global = true, value_name = "URL", conflicts_with = "context")]
-    url: Option<String>,
     /// Context of servo login, or local for the workspace on this machine.
     #[arg(long, global = true, value_name = "NAME")]
     context: Option<String>,
@@ -35,22 +32,23 @@ pub(crate) struct Target {
     pub(crate) origin: &'static str,
 }
 
-impl TargetArgs {
+impl Target {
     /// The server that is meant; none if it is the one of this directory.
-    pub(crate) fn find(&self) -> anyhow::Result<Option<Target>> {
+    pub(crate) fn of(location: &Location) -> anyhow::Result<Option<Self>> {
         let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-        let key = || variable("SERVO_KEY").or_else(|| variable("SERVO_TOKEN"));
-        let by_url = |url: String, origin| -> anyhow::Result<Option<Target>> {
-            let kept = || Contexts::read().map(|contexts| contexts.key_of(&url).map(str::to_owned));
-            let key = key().map_or_else(kept, |key| Ok(Some(key)))?;
-            Ok(Some(Target { url, key, context: None, origin }))
-        };
-        if let Some(url) = &self.url {
-            return by_url(url.clone(), "--url");
-        }
-        let (name, origin) = match (&self.context, variable("SERVO_URL"), variable("SERVO_CONTEXT")) {
+        let key = || location.key.clone().or_else(|| variable("SERVO_TOKEN"));
+        let url = location.url.clone().filter(|url| !url.is_empty());
+        let (name, origin) = match (&location.target.context, url, variable("SERVO_CONTEXT")) {
+            (Some(_), Some(_), _) if location.is_url_flag => {
+                bail!("--url and --context name a server each; give one")
+            }
             (Some(name), ..) => (name.clone(), "--context"),
-            (None, Some(url), _) => return by_url(url, "SERVO_URL"),
+            (None, Some(url), _) => {
+                let kept = || Contexts::read().map(|contexts| contexts.key_of(&url).map(str::to_owned));
+                let key = key().map_or_else(kept, |key| Ok(Some(key)))?;
+                let origin = if location.is_url_flag { "--url" } else { "SERVO_URL" };
+                return Ok(Some(Self { url, key, context: None, origin }));
+            }
             (None, None, Some(name)) => (name, "SERVO_CONTEXT"),
             (None, None, None) => match Contexts::read()?.current {
                 Some(name) => (name, "servo context use"),
@@ -63,15 +61,13 @@ impl TargetArgs {
         let contexts = Contexts::read()?;
         let context = contexts.named(&name).context(origin)?;
         let key = key().or_else(|| context.key.clone());
-        Ok(Some(Target { url: context.url.clone(), key, context: Some(name), origin }))
+        Ok(Some(Self { url: context.url.clone(), key, context: Some(name), origin }))
     }
-}
 
-impl Target {
     /// Asks it. It is shown the key of the target, or else the token of the server that has the workspace here, if that
     /// is the one.
     pub(crate) fn client(&self, location: &Location) -> anyhow::Result<Client> {
-        let mut client = Client::new(&self.url).context(self.origin)?;
+        let mut client = location.addressed(Client::new(&self.url).context(self.origin)?);
         let key = self.key.clone().or_else(|| owner::token_of(location, client.server()));
         if let Some(key) = key {
             client = client.with_access_token(key);
@@ -92,7 +88,7 @@ impl std::fmt::Display for Target {
 /// Names the target of something that cannot be undone: `cancel run_… on prod (https://…)?`. Somebody at a terminal is
 /// asked; a program is told. What is about this directory is not asked for.
 pub(crate) fn confirm(location: &Location, action: &str) -> anyhow::Result<()> {
-    let Some(target) = location.target.find()? else { return Ok(()) };
+    let Some(target) = Target::of(location)? else { return Ok(()) };
     if location.target.yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         eprintln!("{action} on {target}");
         return Ok(());

@@ -31,11 +31,11 @@ pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
     /// Address of the server.
-    #[arg(long, env = "SERVO_URL", value_name = "URL", required = true)]
+    #[arg(long, env = "SERVO_URL", value_name = "URL")]
     server: Option<String>,
-    /// Key that the server requires of workers [default: that of the directory of state].
+    /// Key that the server requires of workers [default: --key, or that of the directory of state].
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_worker_key)]
-    key: Option<String>,
+    worker_key: Option<String>,
     /// Queue to take tasks from; may be given several times.
     #[arg(long, default_value = "default")]
     queue: Vec<String>,
@@ -66,7 +66,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 }
 
 async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
-    let server = options.server.as_deref().context("--server says which server to ask for tasks")?;
+    let server = options.server.as_ref().or(location.url.as_ref());
+    let server = server.context("--server says which server to ask for tasks")?;
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let layout = Layout::new(location.tenant.clone(), location.workspace.clone());
@@ -74,7 +75,7 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         Some(place) => DataRoot::open(&place, &layout).context("storage in servo.toml")?,
         None => DataRoot::directory(&location.dir(), &layout)?,
     };
-    let key = match &options.key {
+    let key = match options.worker_key.as_ref().or(location.key.as_ref()) {
         Some(key) => key.clone(),
         None => KeysFile::worker_key_of(location)?.with_context(|| {
             format!(
@@ -83,7 +84,7 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
             )
         })?,
     };
-    let client = Client::new(server)?.with_worker_key(key.as_str());
+    let client = location.addressed(Client::new(server)?).with_worker_key(key.as_str());
     let version = until_it_answers(&client).await?;
     let name = options.name.clone().unwrap_or_else(|| format!("{}-{}", session::host(), std::process::id()));
     let clock = Arc::new(SystemClock);

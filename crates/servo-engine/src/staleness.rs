@@ -32,6 +32,7 @@ use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
 
 pub use explain::{Stale, StaleCause};
 pub use needed::Needed;
+pub(crate) use newer::is_newer;
 pub use sets::{StaleReason, StaleSets};
 
 use crate::definitions::Definitions;
@@ -93,7 +94,7 @@ fn look<'s>(
             tracks.entry(asset).or_default().advance(state, definitions.asset(asset), at);
         }
         newer::advance(definitions, tracks, state, &unit, at);
-        Spread { definitions, tracks, at }.unit(&unit, &mut sets);
+        Spread { definitions, tracks, state, at }.unit(&unit, &mut sets);
     }
     StaleView { definitions, tracks, state, at, now, sets }
 }

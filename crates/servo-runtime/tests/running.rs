@@ -20,7 +20,7 @@ use servo_queue::{
     EnqueueOptions, EnqueueResult, Envelope, FinishedReply, Keyring, Message, QueueError, QueueErrorKind,
     StartedReply, TaskClaims, TaskQueue,
 };
-use servo_runtime::{Error, Host, Stores, SystemClock};
+use servo_runtime::{Error, Host, Stores, SystemClock, Workspace};
 use support::*;
 
 #[tokio::test]
@@ -492,7 +492,11 @@ async fn history(stores: &Stores) -> Vec<String> {
     keys
 }
 
-async fn open_in(host: &Host, root: &std::path::Path, workspace: &str) -> (Harness, Stores) {
+async fn closed(_: servo_runtime::WorkspaceKey, workspace: Arc<Workspace>) {
+    Workspace::clone(&workspace).shutdown().await.unwrap();
+}
+
+async fn open_in(host: &Host<Workspace>, root: &std::path::Path, workspace: &str) -> (Harness, Stores) {
     let id = WorkspaceId::parse(workspace).unwrap();
     let stores = Stores::open_directory(root, tenant(), id.clone()).unwrap();
     let harness = Harness::open_in(host, stores.clone()).await;
@@ -513,7 +517,7 @@ async fn workspaces_in_one_process_do_not_meet() {
         harness.run(&format!("run {i}"), plan_in("first")).await;
     }
     harness.close_workers().await;
-    host.shutdown().await.unwrap();
+    host.close_all(closed).await;
 
     let names = ["first", "second", "third"];
     let mut harnesses = Vec::new();
@@ -534,10 +538,12 @@ async fn workspaces_in_one_process_do_not_meet() {
             "and cannot be seen from there"
         );
     }
-    let found = host.get(&tenant(), &WorkspaceId::parse("second").unwrap()).await;
-    assert!(found.is_some());
-    let reopened = host.open(harnesses[1].1.clone(), config(&harnesses[1].0.queue)).await;
+    assert_eq!(host.all_open().len(), names.len());
+    let second = (tenant(), WorkspaceId::parse("second").unwrap());
+    let now = harnesses[1].0.workspace.now();
+    let reopened = host.open(&second, now, async || Err::<Workspace, _>("it is opened again")).await;
     assert!(reopened.is_ok(), "an open workspace is handed out again");
+    drop(reopened);
     for (harness, _) in &mut harnesses {
         assert_eq!(harness.script.begun().len(), 15);
     }
@@ -545,7 +551,7 @@ async fn workspaces_in_one_process_do_not_meet() {
     for (harness, _) in harnesses {
         harness.close_workers().await;
     }
-    host.shutdown().await.unwrap();
+    host.close_all(closed).await;
     assert_eq!(
         history(&stores_alone).await,
         history(&stores[0]).await,

@@ -79,6 +79,13 @@ export const assetQuery = (key: string) =>
     retry: false,
   });
 
+export const whyStaleQuery = (key: string) =>
+  queryOptions({
+    queryKey: ["asset", key, "why"],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets/{namespace}/{name}/why", { params: { path: assetPath(key) }, signal })),
+    retry: false,
+  });
+
 export const summaryQuery = (key: string, buckets: number, from: number, count: number | undefined) =>
   queryOptions({
     queryKey: ["partitions", key, "summary", buckets, from, count],
@@ -294,6 +301,13 @@ export const sqlTablesQuery = queryOptions({
   queryKey: ["sql tables"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/sql/tables", { signal })),
   staleTime: Infinity,
+});
+
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/me", { signal })),
+  retry: false,
+  staleTime: 60_000,
 });
 
 export const versionQuery = queryOptions({

@@ -12,6 +12,7 @@ import { useParam } from "../parts/params";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
+import { Act } from "../parts/Act";
 
 type Summary = Schemas["PartitionSummary"];
 type Bucket = Schemas["PartitionBucket"];
@@ -44,6 +45,7 @@ export function Partitions({ asset }: { asset: string }) {
 
 const LEGEND: [string, string][] = [
   ["fill-succeeded", "materialized"],
+  ["fill-stale", "stale"],
   ["fill-failed", "last attempt failed"],
   ["fill-never", "never succeeded"],
   ["", "never made"],
@@ -74,6 +76,7 @@ function fillOf(bucket: Bucket): { fill: string; opacity: number } {
   if ((bucket.last_attempt_failed ?? 0) > 0) return { fill: "var(--failed-fill)", opacity: 1 };
   if ((bucket.never_succeeded ?? 0) > 0) return { fill: "var(--never-fill)", opacity: 1 };
   if (made === 0) return { fill: "var(--missing-fill)", opacity: 1 };
+  if ((bucket.stale ?? 0) > 0) return { fill: "var(--stale-fill)", opacity: 0.45 + 0.55 * ((bucket.stale ?? 0) / bucket.partitions) };
   return { fill: "var(--succeeded-fill)", opacity: 0.35 + 0.65 * (made / bucket.partitions) };
 }
 
@@ -81,7 +84,8 @@ export function bucketText(bucket: Bucket): string {
   const which = bucket.last == null ? bucket.first : `${bucket.first} … ${bucket.last}`;
   const failed = (bucket.last_attempt_failed ?? 0) + (bucket.never_succeeded ?? 0);
   const made = bucket.materialized ?? 0;
-  const parts = bucket.partitions === 1 ? [made > 0 ? "materialized" : failed > 0 ? "failed" : "never made"] : [`${count(made)} of ${count(bucket.partitions)} made`, ...(failed > 0 ? [`${count(failed)} failed`] : [])];
+  const stale = bucket.stale ?? 0;
+  const parts = bucket.partitions === 1 ? [stale > 0 ? "materialized, stale" : made > 0 ? "materialized" : failed > 0 ? "failed" : "never made"] : [`${count(made)} of ${count(bucket.partitions)} made`, ...(stale > 0 ? [`${count(stale)} stale`] : []), ...(failed > 0 ? [`${count(failed)} failed`] : [])];
   return `${which}: ${parts.join(", ")}`;
 }
 
@@ -196,24 +200,24 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
               {brushed[0]?.first}
               {total > 1 ? ` … ${brushed.at(-1)?.last ?? brushed.at(-1)?.first ?? ""}` : ""}
             </span>
-            <button
-              type="button"
+            <Act needs="runs.trigger"
+             
               className="button small primary"
               onClick={() => {
                 act(false);
               }}
             >
               Materialize {plural(total, "partition")}…
-            </button>
-            <button
-              type="button"
+            </Act>
+            <Act needs="runs.trigger"
+             
               className="button small"
               onClick={() => {
                 act(true);
               }}
             >
               Backfill…
-            </button>
+            </Act>
             {summary.step > 1 && rows >= 1 ? (
               <button
                 type="button"
@@ -309,7 +313,7 @@ function PartitionList({ asset }: { asset: string }) {
           row={(item) => (
             <>
               <span className="mono">{item.partition}</span>
-              <State state={item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? "FAILED" : item.status} {...(item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? { word: "Never succeeded" } : {})} />
+              {item.stale != null && item.status === "MATERIALIZED" ? <State state="STALE" word={`Stale: ${item.stale.toLowerCase().replaceAll("_", " ")}`} /> : <State state={item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? "FAILED" : item.status} {...(item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? { word: "Never succeeded" } : {})} />}
               <Ago at={item.last_attempt_at ?? undefined} />
               {item.last_attempt_run_id == null ? (
                 <span className="muted">–</span>

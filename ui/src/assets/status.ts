@@ -11,7 +11,15 @@ export interface Known {
   last_success_at?: string;
   last_check_passed?: boolean;
   late_since?: string;
+  /** Partitions that were made and are not what they would be now. */
+  stale?: number;
   active?: Schemas["AssetActivity"];
+}
+
+/** Those that were never made have a state of their own. */
+function madeAndStale(totals: Schemas["StaleTotals"] | null | undefined): { stale?: number } {
+  const stale = (totals?.total ?? 0) - (totals?.never_made ?? 0);
+  return stale > 0 ? { stale } : {};
 }
 
 export const knownOf = (asset: Schemas["Asset"]): Known => ({
@@ -22,6 +30,7 @@ export const knownOf = (asset: Schemas["Asset"]): Known => ({
   ...(asset.health?.last_success_at == null ? {} : { last_success_at: asset.health.last_success_at }),
   ...(asset.health?.last_check_passed == null ? {} : { last_check_passed: asset.health.last_check_passed }),
   ...(asset.late_since == null ? {} : { late_since: asset.late_since }),
+  ...madeAndStale(asset.stale),
   ...(asset.active == null ? {} : { active: asset.active }),
 });
 
@@ -33,6 +42,7 @@ export const knownOfNode = (node: Schemas["GraphNode"]): Known => ({
   ...(node.last_success_at == null ? {} : { last_success_at: node.last_success_at }),
   ...(node.last_check_passed == null ? {} : { last_check_passed: node.last_check_passed }),
   ...(node.late_since == null ? {} : { late_since: node.late_since }),
+  ...madeAndStale(node.stale),
   ...(node.active == null ? {} : { active: node.active }),
 });
 
@@ -49,6 +59,7 @@ export function statusOf(asset: Known, quarantined?: ReadonlySet<string>): { ton
     return { tone: "failed", word: partitions.total > 1 && failed > 0 ? `${plural(failed, "partition")} failed` : "Failed", why: asset.failures > 0 ? `${plural(asset.failures, "task")} failed since the last success` : `the last attempt of ${plural(failed, "partition")} failed` };
   if (asset.last_check_passed === false) return { tone: "blocked", word: "Checks failed", why: "not all checks passed when they last ran" };
   if (asset.late_since !== undefined) return { tone: "stale", word: "Late", why: "older than its freshness allows" };
+  if (asset.stale !== undefined) return { tone: "stale", word: partitions.total > 1 ? `${plural(asset.stale, "partition")} stale` : "Stale", why: "made from something that has changed since, or by other code" };
   if (partitions.materialized === 0) return { tone: "missing", word: "Never made", why: `nothing of ${name} was ever materialized` };
   if (partitions.materialized < partitions.total) return { tone: "succeeded", word: "Partly made", why: `${plural(partitions.total - partitions.materialized, "partition")} never made` };
   return { tone: "succeeded", word: "Materialized", why: "everything is made" };

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { schedulePagesQuery, sensorPagesQuery } from "../api/queries";
+import { Act } from "../parts/Act";
 import { duration, plural } from "../parts/format";
 import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
@@ -74,10 +75,10 @@ export default function AutomationPage() {
                 <th>On</th>
                 <th>Name</th>
                 <th>State</th>
-                <th>When</th>
-                <th>What</th>
+                <th className="hide-small">When</th>
+                <th className="hide-small">What</th>
                 <th>Next</th>
-                <th>Last ticks and evaluations</th>
+                <th title="Ticks and evaluations, the newest at the right">Last</th>
               </tr>
             </thead>
             <tbody>
@@ -123,22 +124,22 @@ function Row({ automation, href, description, error, when, what, next, marks }: 
   return (
     <tr>
       <td>
-        <button type="button" className="switch" role="switch" aria-checked={isOn} aria-label={`${automation.name} is on`} disabled={isPending} onClick={() => { toggle(); }} />
+        <Act needs="automation.operate" className="switch" role="switch" aria-checked={isOn} aria-label={`${automation.name} is on`} disabled={isPending} onClick={() => { toggle(); }} />
       </td>
       <td>
         <Link href={href}>{automation.name}</Link> <span className="chip">{automation.kind}</span>
-        {description == null ? null : <div className="muted clip">{description}</div>}
+        {description == null ? null : <div className="muted clip hide-small" title={description}>{description}</div>}
       </td>
       <td>
         <State state={automation.status} {...(error == null ? {} : { title: error })} />
         {error == null ? null : (
           <div className="clip" style={{ color: "var(--failed)" }} title={error}>
-            {error}
+            {error.split("\n")[0]}
           </div>
         )}
       </td>
-      <td className="nowrap">{when}</td>
-      <td className="mono clip" title={what}>
+      <td className="nowrap hide-small">{when}</td>
+      <td className="mono clip hide-small" title={what}>
         {what}
       </td>
       <td className="nowrap">{isOn ? next : <span className="muted">paused</span>}</td>

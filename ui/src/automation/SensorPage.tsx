@@ -13,6 +13,7 @@ import { watchText } from "./AutomationPage";
 import { EvaluateDialog } from "./EvaluateDialog";
 import { PushDialog, ResetCursorDialog } from "./SensorDialogs";
 import { useToggle } from "./useToggle";
+import { Act } from "../parts/Act";
 
 type Sensor = Schemas["Sensor"];
 
@@ -45,12 +46,12 @@ function Detail({ sensor }: { sensor: Sensor }) {
         <span className="chip">sensor</span>
         <State state={sensor.status} />
         <div className="actions">
-          <button type="button" className="button" disabled={isPending} onClick={() => { toggle(); }}>
+          <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
             {isOn ? "Pause" : "Resume"}
-          </button>
+          </Act>
           {sensor.kind === "push" ? (
-            <button
-              type="button"
+            <Act needs="automation.operate"
+             
               className="button"
               disabled={sensor.verifies}
               title={sensor.verifies === true ? "It takes signed messages only; a dry run shows what one would do" : undefined}
@@ -59,17 +60,17 @@ function Detail({ sensor }: { sensor: Sensor }) {
               }}
             >
               Send a message…
-            </button>
+            </Act>
           ) : null}
-          <button
-            type="button"
+          <Act needs="runs.trigger"
+           
             className="button primary"
             onClick={() => {
               setOpen("evaluate");
             }}
           >
             Dry run…
-          </button>
+          </Act>
         </div>
       </div>
       {sensor.description == null ? null : <p style={{ maxWidth: "80ch" }}>{sensor.description}</p>}
@@ -88,15 +89,15 @@ function Detail({ sensor }: { sensor: Sensor }) {
             aside={
               <>
                 <span className="grow" />
-                <button
-                  type="button"
+                <Act needs="automation.operate"
+                 
                   className="button small"
                   onClick={() => {
                     setOpen("reset");
                   }}
                 >
                   Reset…
-                </button>
+                </Act>
               </>
             }
           >
@@ -137,6 +138,18 @@ function Facts({ sensor }: { sensor: Sensor }) {
         </div>
       ))}
     </dl>
+  );
+}
+
+/** A reason; of a failure its first line, and the rest when it is asked for. */
+function Why({ text, failed }: { text: string; failed: boolean }) {
+  const end = text.indexOf("\n");
+  if (!failed || end < 0) return <span className={failed ? undefined : "muted"} style={failed ? { color: "var(--failed)" } : undefined}>{text}</span>;
+  return (
+    <details>
+      <summary style={{ color: "var(--failed)" }}>{text.slice(0, end)}</summary>
+      <pre style={{ maxHeight: 200, overflow: "auto" }} tabIndex={0}>{text.slice(end + 1)}</pre>
+    </details>
   );
 }
 
@@ -213,9 +226,7 @@ function History({ sensor }: { sensor: Sensor }) {
                     {(each.runs ?? []).length > 3 ? <span className="muted">and {(each.runs ?? []).length - 3} more</span> : null}
                   </td>
                   <td>
-                    <span style={each.status === "FAILED" ? { color: "var(--failed)" } : undefined} className={each.status === "FAILED" ? undefined : "muted"}>
-                      {each.reason ?? ""}
-                    </span>
+                    <Why text={each.reason ?? ""} failed={each.status === "FAILED"} />
                     {each.retry_at == null ? null : (
                       <div className="muted">
                         tried again <Ago at={each.retry_at} />

@@ -20,7 +20,7 @@ export const happenedText = ({ at, status, reason }: Omit<Happened, "id">) => `$
 
 function Marks({ items, isKnown }: { items: readonly Happened[]; isKnown: boolean }) {
   return (
-    <span className="ticks" style={{ minWidth: SHOWN * 17 }}>
+    <span className="ticks">
       {[...items].reverse().map((each) => {
         const run = each.runs?.[0];
         const text = happenedText(each);

@@ -10,7 +10,7 @@ export function ProblemBox({ error, again }: { error: unknown; again?: () => voi
   return (
     <div className="problem" role="alert">
       <strong>{title}</strong>
-      <span>{detail}</span>
+      {detail.includes("\n") ? <pre>{detail}</pre> : <span>{detail}</span>}
       {problem?.violations?.map((violation) => (
         <span key={violation.field + violation.message}>
           <code>{violation.field}</code>: {violation.message}

@@ -118,7 +118,9 @@ export function readable(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "string") return /^(sha256:)?[0-9a-f]{40,}$/.test(value) ? `${value.slice(0, 19)}…` : value;
-    return typeof value === "object" ? JSON.stringify(value, undefined, 1) : text;
+    if (typeof value !== "object" || value === null) return text;
+    if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value.join(", ");
+    return text.length <= 60 ? text : JSON.stringify(value, undefined, 1);
   } catch {
     return text;
   }

@@ -63,8 +63,8 @@ export function Browser({ onTable, onName }: { onTable: (name: string) => void; 
                 .map((table) => (
                   <li key={table.name}>
                     <details>
-                      <summary title={table.about}>
-                        <span className="mono">{table.name}</span> <span className="muted">{plural(table.columns.length, "column")}</span>
+                      <summary className="mono" title={`${plural(table.columns.length, "column")}. ${table.about}`}>
+                        {table.name}
                       </summary>
                       <p className="muted">{table.about}</p>
                       <button

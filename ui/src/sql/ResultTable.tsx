@@ -38,7 +38,7 @@ export function ResultTable({ result }: { result: Result }) {
             <div key={each.index} role="row" aria-rowindex={each.index + 2} className="result-row" style={{ transform: `translateY(${String(each.start)}px)`, height: ROW, gridTemplateColumns: columns }}>
               {result.columns.map((column, at) => {
                 const value = result.rows[each.index]?.[at] as unknown;
-                const text = shown(value);
+                const text = column.time ? shown(value).replace(/\+00$/, "Z") : shown(value);
                 return (
                   <span key={at} role="cell" className={column.number ? "right" : undefined} title={text.length > 20 ? text : undefined}>
                     {value === null ? <span className="muted">null</span> : text}

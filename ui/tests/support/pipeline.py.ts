@@ -69,6 +69,18 @@ def gated() -> int:
     return 1
 
 
+@servo.asset(namespace="live", group="ingest")
+def moment() -> int:
+    """Another number every time."""
+    return time.time_ns()
+
+
+@servo.asset(namespace="live", group="ingest")
+def copy(moment: int) -> int:
+    """The number, as it was."""
+    return moment
+
+
 @servo.sensor(name="inbox", interval="1h", selection="raw.readings", enabled=False)
 def inbox(ctx: servo.SensorContext):
     """Asks for the days that came after its cursor."""
@@ -80,9 +92,9 @@ def inbox(ctx: servo.SensorContext):
 
 
 @servo.push_sensor(name="orders", selection="raw.source")
-def orders(ctx: servo.SensorContext):
+def orders(ctx: servo.SensorContext, message: servo.Message):
     """Asks for a run when it is told of an order."""
-    return servo.RunRequest(run_key=f"order-{ctx.message.data['order']}")
+    return servo.RunRequest(run_key=f"order-{message.data['order']}")
 
 
 servo.schedule(name="nightly", cron="0 3 * * *", timezone="Europe/Amsterdam", selection="clean.tidy")

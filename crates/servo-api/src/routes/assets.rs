@@ -8,7 +8,10 @@ use servo_core::partitions::PartitionContext;
 use servo_core::selection::{Selection, similar_assets};
 use servo_core::{AssetKey, PartitionKey, RunId, Timestamp};
 use servo_engine::definitions::{Asset as Checked, Definitions};
-use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState, TaskState};
+use servo_engine::freshness::evaluate;
+use servo_engine::{
+    DataStatus, FreshnessStatus, PartitionStatus, RequestError, State as EngineState, TaskState,
+};
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
@@ -18,7 +21,7 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetFreshness, AssetHealth, AssetPage, Materialization,
     MaterializationDetail, Partition, PartitionPage, PartitionTotals, StaleTotals,
 };
 
@@ -311,7 +314,7 @@ pub(super) fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Prob
 
 impl App {
     /// Adds to assets how many of their partitions are stale.
-    fn add_stale(
+    pub(super) fn add_stale(
         &self,
         state: &EngineState,
         definitions: &Definitions,
@@ -348,7 +351,10 @@ pub(super) fn view(
     upstream.dedup();
     let mut shown = Asset::new(key, id, def, totals, upstream);
     shown.health = state.asset_state(key).map(AssetHealth::from);
-    shown.late_since = late_since(state, asset, now);
+    let found = asset.def.freshness.as_ref().and_then(|_| evaluate(state, key, now));
+    shown.freshness = found.as_ref().map(|found| AssetFreshness::new(key, found, now));
+    let late = found.filter(|found| found.status == FreshnessStatus::Fail);
+    shown.late_since = late.map(|found| found.since);
     // Tasks of a function with several outputs are named by the first.
     let first = asset.def.multi.as_ref().and_then(|multi| at_work.get(multi.first.as_str()));
     shown.active = at_work.get(key.canonical()).or(first).copied();
@@ -394,11 +400,11 @@ fn count(found: &mut AtWork, asset: &str, state: TaskState, run_id: RunId) {
     }
 }
 
-/// Since when an asset is older than it may be. Freshness that follows a cron is not judged here.
+/// Since when an asset is older than it may be.
 fn late_since(state: &EngineState, asset: &Checked, now: Timestamp) -> Option<Timestamp> {
-    let freshness = asset.def.freshness.as_ref().filter(|freshness| freshness.cron.is_none())?;
-    let made = state.asset_state(&asset.key)?.last_success()?.at;
-    Some(made.saturating_add(freshness.max_lag_ms)).filter(|late| *late < now)
+    asset.def.freshness.as_ref()?;
+    let found = evaluate(state, &asset.key, now)?;
+    Some(found.since).filter(|_| found.status == FreshnessStatus::Fail)
 }
 
 /// Whether somebody should look at an asset.

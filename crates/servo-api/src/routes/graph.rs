@@ -40,6 +40,7 @@ pub(super) async fn show(
     let text = query.selection.filter(|text| text != "*");
     let selection = text.as_deref().map(Selection::parse).transpose().map_err(RequestError::Selection)?;
     let now = app.workspace().now();
+    let shared = app.clone();
     let found = app.workspace().read(move |state| {
         let Some(definitions) = state.checked_definitions() else { return Ok(Graph::default()) };
         let positions: Vec<usize> = match &selection {
@@ -51,7 +52,8 @@ pub(super) async fn show(
         let assets = shown.filter_map(|position| {
             view(state, &definitions, &definitions.assets()[*position], now, &at_work)
         });
-        let assets: Vec<_> = assets.collect();
+        let mut assets: Vec<_> = assets.collect();
+        shared.add_stale(state, &definitions, &mut assets, now);
         let places: BTreeMap<&AssetKey, u32> =
             assets.iter().map(|asset| &asset.asset_key).zip(0u32..).collect();
         let edges = assets.iter().zip(0u32..).flat_map(|(asset, to)| {

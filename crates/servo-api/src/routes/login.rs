@@ -57,10 +57,11 @@ pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result
         login::session(request.headers()).is_some_and(|held| app.sessions().verify(held, now).is_ok());
     if let Some(of) = app.api.logins.redeem(&token) {
         let content = serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?;
-        let session = app.api.keys.seal_session(now.saturating_add(SESSION), &content);
+        let session = app.api.session_keys().seal_session(now.saturating_add(SESSION), &content);
         let name = login::cookie_name(request.headers());
         let age = SESSION.get() / Millis::from_secs(1).get();
-        let cookie = format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}");
+        let secure = if app.api.secure { "; Secure" } else { "" };
+        let cookie = format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{secure}");
         let cookie = HeaderValue::from_str(&cookie).map_err(|error| Problem::internal(&error))?;
         response = response.header(header::SET_COOKIE, cookie);
     } else if !is_in {

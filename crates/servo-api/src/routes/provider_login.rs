@@ -41,7 +41,7 @@ pub(super) async fn begin(
         provider.begin(&oidc::callback(provider, headers)?).await.map_err(oidc::problem)?;
     let pending =
         serde_json::to_vec(&PendingLogin { login, next }).map_err(|error| Problem::internal(&error))?;
-    let sealed = app.api.keys.seal_session(app.workspace().now().saturating_add(LOGIN), &pending);
+    let sealed = app.api.session_keys().seal_session(app.workspace().now().saturating_add(LOGIN), &pending);
     let kept = set_cookie(&pending_name(headers), &sealed, "/login", LOGIN, oidc::is_secure(provider))?;
     redirect(&address, &[kept])
 }
@@ -78,7 +78,7 @@ pub(super) async fn callback(State(app): State<Shared>, request: Request) -> Res
     let content = serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?;
     let is_secure = oidc::is_secure(provider);
     // A new one, whatever the browser came with: nobody can have given it a session to log in to.
-    let sealed = app.api.keys.seal_session(now.saturating_add(SESSION), &content);
+    let sealed = app.api.session_keys().seal_session(now.saturating_add(SESSION), &content);
     let kept = set_cookie(&cookie_name(headers), &sealed, "/", SESSION, is_secure)?;
     let gone = set_cookie(&pending_name(headers), "", "/login", Millis::new(0), is_secure)?;
     redirect(if is_path(&pending.next) { &pending.next } else { "/" }, &[kept, gone])
@@ -100,7 +100,7 @@ pub(super) async fn logout(State(app): State<Shared>, request: Request) -> Resul
 
 fn pending(app: &App, headers: &HeaderMap, now: Timestamp) -> Option<PendingLogin> {
     let sealed = cookie(headers, &pending_name(headers))?;
-    serde_json::from_slice(&app.api.keys.verify_session(sealed, now).ok()?).ok()
+    serde_json::from_slice(&app.api.session_keys().verify_session(sealed, now).ok()?).ok()
 }
 
 fn pending_name(headers: &HeaderMap) -> String {

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use servo_access::{KeyHash, parse_key};
 use servo_core::EventId;
 use servo_engine::{Attempt, Refusal, Report};
 use servo_queue::{
@@ -19,7 +20,7 @@ use servo_queue::{
 use servo_runtime::Error;
 
 use super::registration::may_take;
-use crate::access::TaskToken;
+use crate::access::{TaskToken, WorkerSecret};
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
 use crate::extract::{Json, Path};
@@ -33,12 +34,16 @@ const MAX_NAME: usize = 255;
 const MAX_SLOTS: usize = 256;
 const MAX_QUEUES: usize = 64;
 
-/// The keys that envelopes for workers that ask over HTTP are signed with: made of the key that the worker has.
+/// The keys that envelopes for workers that ask over HTTP are signed with: made of the key that the worker has. Of an API
+/// key that is the hash of its secret, which the server has too.
 ///
 /// # Panics
 /// If the key is empty: anybody could sign with it.
 pub fn worker_keyring(worker_key: &str) -> Keyring {
-    Keyring::new("worker", worker_key)
+    match parse_key(worker_key) {
+        Some((_, secret)) => Keyring::new("worker", KeyHash::of(secret).to_text()),
+        None => Keyring::new("worker", worker_key),
+    }
 }
 
 /// Gives tasks to a worker, as soon as there are any.
@@ -49,6 +54,7 @@ pub fn worker_keyring(worker_key: &str) -> Keyring {
 )]
 pub(super) async fn lease(
     State(app): State<Shared>,
+    WorkerSecret(worker_key): WorkerSecret,
     Json(body): Json<LeaseBody>,
 ) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
@@ -64,9 +70,6 @@ pub(super) async fn lease(
         () = app.closed() => None,
     };
     let Some(deliveries) = received else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let Some(worker_key) = &app.api.worker_key else {
-        return Err(Problem::internal(&"tasks are leased without a worker key"));
-    };
     let deliveries = deliveries.map_err(not_received)?;
     // It may have been lost, or have other code than is deployed by now.
     if let Err(refused) = may_take(&app, &body.worker_id, &queues).await {
@@ -77,7 +80,7 @@ pub(super) async fn lease(
         }
         return Err(refused);
     }
-    let envelopes = granted(&app, worker_key, deliveries).await;
+    let envelopes = granted(&app, &worker_key, deliveries).await;
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -16,6 +16,7 @@ use servo_engine::{
 };
 use utoipa::ToSchema;
 
+use super::freshness::AssetFreshness;
 use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName, GatingDecisionName};
 use super::outputs::Output;
 use super::staleness::StaleTotals;
@@ -60,10 +61,13 @@ pub struct Asset {
     /// How it fares; absent if it was never attempted nor checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<AssetHealth>,
-    /// Since when it is older than its freshness allows, where that names a lag and no cron.
+    /// Since when it is older than its freshness allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub late_since: Option<Timestamp>,
+    /// How fresh it is; absent if it has no policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<AssetFreshness>,
     /// Its stale partitions; absent if it is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<StaleTotals>,
@@ -176,8 +180,10 @@ pub struct Materialization {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    #[schema(value_type = String)]
-    pub run_id: RunId,
+    /// The run that made it; absent if somebody has said that it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub run_id: Option<RunId>,
     #[schema(value_type = String, format = DateTime)]
     pub materialized_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -317,6 +323,7 @@ impl Asset {
             checks: def.checks.len() as u32,
             health: None,
             late_since: None,
+            freshness: None,
             stale: None,
             active: None,
         }
@@ -340,7 +347,7 @@ impl Materialization {
             materialization_id: latest.id(),
             partition: partition.as_ref().map(ToString::to_string),
             partition_key: partition,
-            run_id: latest.run_id(),
+            run_id: latest.run_id().some(),
             materialized_at: latest.at(),
             format: latest.format(),
             event_id: latest.event_id(),
@@ -360,7 +367,7 @@ impl Partition {
                 .map(|latest| Materialization::new(partition.clone(), latest)),
             last_attempt_outcome: last.map(|last| last.outcome),
             last_attempt_at: last.map(|last| last.at),
-            last_attempt_run_id: last.map(|last| last.run_id),
+            last_attempt_run_id: last.and_then(|last| last.run_id.some()),
             partition_key: partition,
         }
     }

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::Asset;
 use super::assets::{AssetActivity, PartitionTotals};
+use super::staleness::StaleTotals;
 
 /// Assets and what reads what.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -52,6 +53,9 @@ pub struct GraphNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub late_since: Option<servo_core::Timestamp>,
+    /// Its stale partitions; absent if it is up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<StaleTotals>,
     /// Its tasks that have not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<AssetActivity>,
@@ -75,6 +79,7 @@ impl From<Asset> for GraphNode {
             last_success_at: health.last_success_at,
             last_check_passed: health.last_check_passed,
             late_since: asset.late_since,
+            stale: asset.stale,
             active: asset.active,
         }
     }

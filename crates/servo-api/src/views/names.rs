@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, DataFormat, DataStatus, GatingDecision, OutputState, RunState,
-    SettingOrigin, TaskState, WorkerState,
+    AttemptOutcome, AuditOutcome, DataFormat, DataStatus, FreshnessStatus, GatingDecision, OutputState,
+    RunState, SettingOrigin, TaskState, WorkerState,
 };
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -49,6 +49,8 @@ named! {
     AuditOutcomeName = "AuditOutcome", AuditOutcome::ALL.iter().map(|value| value.name());
     /// How [`AttemptOutcome`] is described.
     AttemptOutcomeName = "AttemptOutcome", AttemptOutcome::ALL.iter().map(|value| value.name());
+    /// How [`FreshnessStatus`] is described.
+    FreshnessStatusName = "FreshnessStatus", FreshnessStatus::ALL.iter().map(|value| value.name());
     /// How [`WorkerState`] is described.
     WorkerStateName = "WorkerState", WorkerState::ALL.iter().map(|value| value.name());
     /// How [`servo_engine::Outcome`] is described.

@@ -1,8 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
+    ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -16,6 +17,8 @@ pub type TaskPage = Page<Task>;
 pub type ActPage = Page<Act>;
 /// Assets.
 pub type AssetPage = Page<Asset>;
+/// Assets that have a freshness policy.
+pub type AssetFreshnessPage = Page<AssetFreshness>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
 /// Materializations of an asset.
@@ -34,6 +37,20 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of API keys.
+pub type ApiKeyPage = Page<ApiKey>;
+/// A page of tenants.
+pub type TenantPage = Page<Tenant>;
+/// A page of workspaces.
+pub type WorkspaceInfoPage = Page<WorkspaceInfo>;
+/// A page of automation conditions.
+pub type ConditionPage = Page<Condition>;
+/// A page of evaluations of a condition.
+pub type ConditionEvaluationPage = Page<ConditionEvaluation>;
+/// A page of notification rules.
+pub type NotificationRulePage = Page<NotificationRule>;
+/// A page of notifications of a rule.
+pub type NotificationRecordPage = Page<NotificationRecord>;
 /// Deployments.
 pub type DeploymentPage = Page<Deployment>;
 /// Versions of the definition of an asset.

@@ -15,7 +15,7 @@ use servo_store::{FileLog, Layout, SystemPutIds};
 use crate::support::{Answer, Harness, Setting};
 
 /// The keys of a server in a directory, which has the workspace of the harness.
-async fn api_keys(root: &Path) -> ApiKeys {
+pub(crate) async fn api_keys(root: &Path) -> ApiKeys {
     let layout = Layout::new("server".parse().unwrap(), "control".parse().unwrap());
     let log = Arc::new(FileLog::open(root.join("control"), &layout).unwrap());
     let put_ids = Arc::new(SystemPutIds::default());
@@ -35,12 +35,12 @@ async fn api_keys(root: &Path) -> ApiKeys {
 }
 
 /// A new key.
-async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
+pub(crate) async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
     made(keys, byte, Grant { role, scope: scope.parse().unwrap(), assets: assets.map(Into::into) }, None)
         .await
 }
 
-async fn made(keys: &ApiKeys, byte: u8, grant: Grant, expires_at: Option<Timestamp>) -> String {
+pub(crate) async fn made(keys: &ApiKeys, byte: u8, grant: Grant, expires_at: Option<Timestamp>) -> String {
     let text = KeyText::of([byte; 38]);
     let name = format!("{} of {}", grant.role, grant.scope);
     let (id, hash) = (text.id.clone(), text.hash());
@@ -110,6 +110,33 @@ async fn a_role_may_do_what_it_is_for_and_the_refusal_says_what_is_missing_and_i
     keys.control().ask(&Principal::system(), &ControlCommand::RevokeKey(id)).await.unwrap();
     assert_eq!(by_cookie(Method::GET, "assets").await, 401);
     assert_eq!(ask(&harness, &viewer, Method::GET, "runs", None).await.status, 401);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn callers_can_ask_who_they_are_and_what_they_may_do() {
+    let root = tempfile::tempdir().unwrap();
+    let keys = api_keys(root.path()).await;
+    let harness =
+        Harness::with(root.path(), Setting { api_keys: Some(keys.clone()), ..Setting::default() }).await;
+    let viewer = key(&keys, 1, Role::Viewer, "acme/main", None).await;
+    let some = key(&keys, 2, Role::Operator, "acme/main", Some("raw.*")).await;
+    let owner = harness.get("me").await.ok();
+    assert_eq!((&owner["principal"], &owner["roles"]), (&json!("user:local"), &json!(["admin"])));
+    let may = |me: &Value, what: &str| me["permissions"].as_array().unwrap().contains(&json!(what));
+    assert!(may(&owner, "sql.run") && may(&owner, "assets.deploy"));
+    let me = ask(&harness, &viewer, Method::GET, "me", None).await.ok();
+    assert_eq!(
+        (&me["principal"], &me["roles"]),
+        (&json!("user:viewer of acme/main#010101010101"), &json!(["viewer"]))
+    );
+    assert!(may(&me, "runs.read") && !may(&me, "runs.trigger") && !may(&me, "sql.run"));
+    let me = ask(&harness, &some, Method::GET, "me", None).await.ok();
+    assert!(may(&me, "runs.trigger"), "for some assets it may");
+    assert_eq!(
+        ask(&harness, &viewer, Method::POST, "sql", Some(json!({ "query": "select 1" }))).await.status,
+        403
+    );
     harness.close().await;
 }
 

@@ -6,6 +6,7 @@ use servo_api::client::Client;
 use super::Backend;
 use crate::location::Location;
 use crate::login;
+use crate::target::Target;
 
 /// Another process.
 pub(super) struct Server {
@@ -17,7 +18,7 @@ pub(super) struct Server {
 impl Server {
     /// The one that flags, the environment or the context in use name.
     pub(super) async fn named(location: &Location) -> anyhow::Result<Option<Self>> {
-        match location.target.find()? {
+        match Target::of(location)? {
             Some(mut target) => {
                 login::renew(&mut target).await?;
                 Ok(Some(Self { client: target.client(location)?, named: true }))

@@ -15,6 +15,10 @@ const FILES: &[(&str, &str)] = &[
     ("servo.toml", include_str!("../../templates/demo/servo.toml")),
     ("shop.py", include_str!("../../templates/demo/shop.py")),
 ];
+/// What is changed when the history is made, so that there are two deployments to compare.
+const BEFORE: &str = r#"owners=["stock@example.org"],"#;
+const AFTER: &str = r#"owners=["stock@example.org", "purchasing@example.org"],
+    tags={"team": "supply"},"#;
 const DIRECTORY: &str = "servo-demo";
 /// Days that the demo begins before today.
 const DAYS: u64 = 35;
@@ -76,5 +80,8 @@ async fn requests(workspace: &Workspace, api: Api) -> anyhow::Result<()> {
         // One after the other: each reads what was made before.
         workspace.wait(run).await?;
     }
-    Ok(())
+    let path = Path::new(DIRECTORY).join("shop.py");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    std::fs::write(&path, text.replacen(BEFORE, AFTER, 1))
+        .with_context(|| format!("writing {}", path.display()))
 }

@@ -204,3 +204,36 @@ servo.schedule(
     description="The letter, over and over",
 )
 servo.schedule(name="stock-check", cron="0 * * * *", selection="raw.stock", enabled=False)
+
+
+@servo.sensor(name="price-list", interval="30s", selection="raw.products")
+def price_list(ctx: servo.SensorContext) -> servo.SensorResult:
+    """Every fourth edition of the price list has new prices."""
+    edition = int(ctx.cursor or 0) + 1
+    print(f"looked at edition {edition}")  # noqa: T201 - shown with the evaluation
+    if edition % 4:
+        return servo.SensorResult(cursor=str(edition), skip="no new prices")
+    return servo.SensorResult([servo.RunRequest(run_key=f"prices-{edition}")], cursor=str(edition))
+
+
+@servo.push_sensor(name="supplier", selection="raw.stock")
+def supplier(message: servo.Message) -> servo.RunRequest | servo.SkipReason:
+    """Reads the stock again when the supplier says that it has delivered."""
+    if not message.data.get("delivered"):
+        return servo.SkipReason("nothing was delivered")
+    return servo.RunRequest(tags={"delivery": str(message.data.get("delivery", ""))})
+
+
+@servo.sensor(name="courier", interval="2m", selection="raw.stock")
+def courier() -> None:
+    """Asks the courier, whose server is down: it shows what a sensor that fails looks like."""
+    raise ConnectionError("courier.example.org does not answer")
+
+
+servo.asset_sensor(
+    name="after-sales",
+    on="sales.weekly",
+    selection="marketing.newsletter",
+    enabled=False,
+    description="The letter as soon as the week is counted",
+)

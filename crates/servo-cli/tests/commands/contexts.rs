@@ -48,15 +48,15 @@ fn a_user_logs_in_and_commands_are_about_that_server_and_say_so() {
     let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str], input: &str| elsewhere(&home, &project, arguments, input);
 
-    let wrong = run(&["login", url, "--name", "prod", "--key"], "not the key\n");
+    let wrong = run(&["login", url, "--name", "prod", "--key-stdin"], "not the key\n");
     assert!(!wrong.status.success());
-    let wrong = run(&["login", url, "--name", "prod", "--key"], "wrong\n");
+    let wrong = run(&["login", url, "--name", "prod", "--key-stdin"], "wrong\n");
     assert!(text(&wrong.stderr).contains("nothing was saved"), "{}", text(&wrong.stderr));
     assert!(!home.path().join("config.toml").exists());
     let local = run(&["context", "show"], "");
     assert_eq!(text(&local.stdout), "the workspace on this machine\n");
 
-    let done = run(&["login", url, "--name", "prod", "--key"], &format!("{token}\n"));
+    let done = run(&["login", url, "--name", "prod", "--key-stdin"], &format!("{token}\n"));
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert!(!text(&done.stderr).contains(token) && !text(&done.stdout).contains(token));
     let file = std::fs::metadata(home.path().join("config.toml")).unwrap();
@@ -77,6 +77,22 @@ fn a_user_logs_in_and_commands_are_about_that_server_and_say_so() {
     let shown = |arguments: &[&str]| text(&run(arguments, "").stdout);
     assert_eq!(shown(&["context", "show", "--url", "http://127.0.0.1:1"]), "http://127.0.0.1:1, by --url\n");
     assert_eq!(shown(&["context", "show", "--context", "local"]), "the workspace on this machine\n");
+    let of_environment = |variable: &str, value: &str, arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.current_dir(home.path()).env("SERVO_CONFIG", home.path().join("config.toml"));
+        for name in ["SERVO_DIR", "SERVO_PROJECT", "SERVO_URL", "SERVO_KEY", "SERVO_TOKEN", "SERVO_CONTEXT"] {
+            command.env_remove(name);
+        }
+        text(&command.env(variable, value).output().unwrap().stdout)
+    };
+    let other = "http://127.0.0.1:1";
+    assert_eq!(of_environment("SERVO_URL", other, &["context", "show"]), format!("{other}, by SERVO_URL\n"));
+    let by_flag = of_environment("SERVO_URL", other, &["context", "show", "--context", "prod"]);
+    assert_eq!(by_flag, format!("prod ({url}), by --context\n"));
+    let here = of_environment("SERVO_CONTEXT", "local", &["context", "show"]);
+    assert_eq!(here, "the workspace on this machine\n");
+    let both = run(&["context", "show", "--url", other, "--context", "prod"], "");
+    assert!(text(&both.stderr).contains("give one"), "{}", text(&both.stderr));
     let absent = run(&["run", "list", "--context", "absent"], "");
     assert!(text(&absent.stderr).contains("there is no context \"absent\""), "{}", text(&absent.stderr));
     assert!(run(&["context", "use", "local"], "").status.success());

@@ -7,7 +7,7 @@ use servo_core::{Millis, to_canonical_string};
 
 use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
 use super::problem::{self, Report};
-use super::{MAX_ASSETS, automation};
+use super::{MAX_ASSETS, automation, conditions};
 use crate::retry::RetryPolicy;
 
 const SECOND: u64 = 1_000;
@@ -18,7 +18,7 @@ const MAX_TIMEOUT: u64 = 7 * DAY;
 const MAX_SPEC_DEPTH: usize = 32;
 const MAX_ATTEMPTS: u32 = 100;
 const MILLION: u64 = 1_000_000;
-const PROVIDERS: [&str; 2] = ["env", "file"];
+pub(super) const PROVIDERS: [&str; 2] = ["env", "file"];
 
 /// Whether the version and the size of the manifest are supported.
 pub(super) fn readable(manifest: &Manifest, report: &mut Report) -> bool {
@@ -46,7 +46,12 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         about.within("timeout", timeout, SECOND, MAX_TIMEOUT);
     }
     if let Some(freshness) = &asset.freshness {
-        about.within("max_lag of freshness", freshness.max_lag_ms, SECOND, 3_660 * DAY);
+        if freshness.cron.is_none() || freshness.max_lag_ms > Millis::ZERO {
+            about.within("max_lag of freshness", freshness.max_lag_ms, SECOND, 3_660 * DAY);
+        }
+        if freshness.warn_before_ms > Millis::ZERO {
+            about.within("warn_before of freshness", freshness.warn_before_ms, SECOND, 3_660 * DAY);
+        }
         if let Some(cron) = &freshness.cron {
             automation::check_cron(cron, freshness.timezone.as_deref(), &mut about);
         }
@@ -57,6 +62,9 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         .is_some_and(|compute| compute.cpu_millicores == Some(0) || compute.memory_bytes == Some(0))
     {
         about.add("compute asks for nothing", "leave cpu= or memory= out instead of 0");
+    }
+    if let Some(condition) = &asset.automation {
+        conditions::check(condition, asset.external, &mut about);
     }
     for name in asset.resources.iter().chain(&asset.io) {
         if !resources.iter().any(|resource| resource.name == *name) {

@@ -23,7 +23,10 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownTask
             | Ignored::UnknownSchedule
             | Ignored::UnknownSensor
+            | Ignored::UnknownNotification
             | Ignored::UnknownBackfill
+            | Ignored::UnknownAsset
+            | Ignored::UnknownCondition
             | Ignored::UnknownEvent,
         ) => return,
     };

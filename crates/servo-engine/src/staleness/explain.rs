@@ -11,6 +11,7 @@ use super::newer::newer_inputs;
 use super::sets::StaleReason;
 use super::{StaleView, track::Track};
 use crate::definitions::Dep;
+use crate::freshness::evaluate_with;
 use crate::state::{Materialized, PartitionSlots};
 
 /// Causes that are named beside each other.
@@ -73,7 +74,7 @@ pub enum StaleCause {
     FreshnessMissed {
         /// How old its data is.
         lag: Millis,
-        /// By how much that is more than allowed.
+        /// For how long that is more than allowed.
         late_by: Millis,
     },
 }
@@ -134,7 +135,7 @@ impl fmt::Display for StaleCause {
                 write!(f, "is made from {}, which {what}", Named(asset, partition.as_ref()))
             }
             Self::FreshnessMissed { lag, late_by } => {
-                write!(f, "has data of {lag} ago, which is {late_by} more than its freshness allows")
+                write!(f, "has data of {lag} ago, and was due {late_by} ago by its freshness")
             }
         }
     }
@@ -180,7 +181,7 @@ impl StaleView<'_> {
                 let (root, since) = self.root(place)?;
                 (root, since)
             }
-            (StaleReason::FreshnessMissed, Some(latest)) => self.late(asset, latest)?,
+            (StaleReason::FreshnessMissed, Some(_)) => self.late(asset)?,
         };
         let partition = self.key(asset, digits);
         Some(Stale { asset: self.name(asset).clone(), partition, cause, since, because_of, more })
@@ -271,12 +272,11 @@ impl StaleView<'_> {
         None
     }
 
-    fn late(&self, asset: u32, latest: &Materialized) -> Option<(StaleCause, Option<Timestamp>)> {
-        let allowed = self.definitions.asset(asset).def.freshness.as_ref()?.max_lag_ms;
-        let lag = self.now.since(latest.data_as_of());
-        let late_by = Millis::new(lag.get().saturating_sub(allowed.get()));
-        let since = latest.data_as_of().saturating_add(allowed);
-        Some((StaleCause::FreshnessMissed { lag, late_by }, Some(since)))
+    fn late(&self, asset: u32) -> Option<(StaleCause, Option<Timestamp>)> {
+        let found = evaluate_with(self.state, self.definitions.asset(asset), self.now)?;
+        let lag = found.data_as_of.map_or(Millis::ZERO, |data_as_of| self.now.since(data_as_of));
+        let cause = StaleCause::FreshnessMissed { lag, late_by: self.now.since(found.fails_at) };
+        Some((cause, Some(found.fails_at)))
     }
 }
 

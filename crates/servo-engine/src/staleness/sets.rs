@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use servo_core::partitions::{Block, MappingDef, PartitionContext, PartitionSet};
 
 use super::track::Track;
-use crate::definitions::{Definitions, Dep};
+use crate::definitions::{Asset, Definitions, Dep};
+use crate::freshness::evaluate_with;
+use crate::lifecycle::FreshnessStatus;
+use crate::state::State;
 
 /// Why a partition is stale: the first that holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +94,7 @@ impl StaleSets {
 pub(super) struct Spread<'a> {
     pub(super) definitions: &'a Definitions,
     pub(super) tracks: &'a BTreeMap<u32, Track>,
+    pub(super) state: &'a State,
     pub(super) at: PartitionContext<'a>,
 }
 
@@ -134,14 +138,29 @@ impl Spread<'_> {
             None => PartitionSet::unpartitioned(),
         };
         let code_changed = track.other_code.clone();
+        let late = self.late(definition, track);
         let newer = track.newer.iter().fold(PartitionSet::EMPTY, |all, newer| all.union(&newer.set));
         StaleSets {
             never_made: existing.difference(&track.made),
+            freshness_missed: late.difference(&code_changed).difference(&newer),
             upstream_newer: newer.difference(&code_changed),
             code_changed,
             upstream_stale: PartitionSet::EMPTY,
-            freshness_missed: PartitionSet::EMPTY,
         }
+    }
+
+    /// The newest partitions of an asset that is older than it may be.
+    fn late(&self, asset: &Asset, track: &Track) -> PartitionSet {
+        let found =
+            asset.def.freshness.as_ref().and_then(|_| evaluate_with(self.state, asset, self.at.now()));
+        if found.is_none_or(|found| found.status != FreshnessStatus::Fail) {
+            return PartitionSet::EMPTY;
+        }
+        let newest = match &asset.partitions {
+            Some(partitions) => partitions.latest(self.at),
+            None => PartitionSet::unpartitioned(),
+        };
+        newest.intersection(&track.made)
     }
 
     /// Those that are not known to be stale yet, and are, because of what they read.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{BackfillId, EventId, RunId, ScheduleId, SensorId, Timestamp};
+use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId, SensorId, Timestamp};
 
 use super::{Pauses, Run};
 use crate::lifecycle::{RunState, TaskState};
@@ -93,8 +93,14 @@ pub(crate) struct Index {
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     /// Schedules and sensors by the time at which there is something to do for them.
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
+    /// Assets with a freshness policy by the time at which there is something to look at.
+    pub(crate) freshness: BTreeSet<(Timestamp, AssetKey)>,
     /// Backfills that a controller may have something to do for.
     pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Chunks of all backfills that are at work.
+    pub(crate) chunks_at_work: u32,
+    /// Notifications by the time at which they are tried.
+    pub(crate) notifications: BTreeSet<(Timestamp, Arc<str>)>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.
@@ -194,6 +200,20 @@ impl Index {
         }
         if let Some(at) = after {
             self.due.insert((at, about));
+        }
+    }
+
+    pub(crate) fn replace_notification(
+        &mut self,
+        id: &Arc<str>,
+        before: Option<Timestamp>,
+        after: Option<Timestamp>,
+    ) {
+        if let Some(at) = before {
+            self.notifications.remove(&(at, id.clone()));
+        }
+        if let Some(at) = after {
+            self.notifications.insert((at, id.clone()));
         }
     }
 

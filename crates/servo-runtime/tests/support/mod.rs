@@ -268,11 +268,13 @@ impl Harness {
     }
 
     /// Among the workspaces of a host, which will also close it.
-    pub async fn open_in(host: &Host, stores: Stores) -> Self {
+    pub async fn open_in(host: &Host<Workspace>, stores: Stores) -> Self {
         let queue = LocalQueue::new(1_024);
         let config = config(&queue);
-        let workspace = host.open(stores.clone(), config.clone()).await.unwrap();
-        Self::staff(workspace, stores, queue, Arc::default(), 4, &config)
+        let key = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
+        let opened =
+            host.open(&key, config.clock.now(), || Workspace::open(stores.clone(), config.clone())).await;
+        Self::staff(Workspace::clone(&opened.unwrap()), stores, queue, Arc::default(), 4, &config)
     }
 
     fn staff(

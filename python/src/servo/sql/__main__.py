@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     except (QueryError, StateError) as error:
         text = str(error)
         if options.serve:
-            sys.stderr.write(_problem(text.replace("--allow-files", "servo sql --allow-files")))
+            sys.stderr.write(_problem(options.limits.explained(text)))
         else:
             sys.stderr.write(_problem(text) if options.json else f"error: {text}\n")
         return 1

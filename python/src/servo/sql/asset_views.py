@@ -36,7 +36,8 @@ HIDDEN: Final = "_servo"
 """The schema for what views need."""
 PARTITION: Final = "_partition"
 _FILE: Final = "_servo_file"
-_SMALLEST_LIMIT: Final = 16 * 1024**2
+_SMALLEST_LIMIT: Final = 1 << 16
+"""DuckDB takes twice the limit for every file that it looks at."""
 
 
 class Created(NamedTuple):

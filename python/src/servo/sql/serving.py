@@ -48,6 +48,19 @@ class Limits(NamedTuple):
         connection.execute(f"set threads = {self.threads}")
         connection.execute("set max_temp_directory_size = '2GB'")
 
+    def explained(self, text: str) -> str:
+        """Give why a query cannot be run, in the words of who cannot change the limits.
+
+        >>> Limits("", 1, 1, "1GB", 1).explained("Out of Memory Error: failed to allocate")
+        'the query needs more than 1GB of memory, which is the most here: ask for less, or use servo sql'
+        """
+        if text.startswith("Out of Memory Error"):
+            return (
+                f"the query needs more than {self.memory} of memory, which is the most here: "
+                "ask for less, or use servo sql"
+            )
+        return text.replace("--allow-files", "servo sql --allow-files")
+
 
 def end_with_stdin() -> None:
     """End the program when the server closes standard input. Call it after signals are taken care of."""

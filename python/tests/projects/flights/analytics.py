@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         servo.accepted_values("carrier", ["AA", "UA", None]),
         servo.sql_check("no_ghosts", "select * from delays where carrier is null", timeout="1m"),
     ],
-    freshness=servo.Freshness(max_lag="26h", cron="0 9 * * *", timezone="Europe/Amsterdam"),
+    freshness=servo.Freshness(max_lag="26h", deadline="0 9 * * *", timezone="Europe/Amsterdam"),
     timeout=dt.timedelta(minutes=10),
     tags={"team": "ops", "tier": "1"},
     owners=["ops@example.org", "data@example.org"],

@@ -1,0 +1,226 @@
+//! The workspaces of a server: how one is opened, whether it is idle, how it is closed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use servo_access::Quotas;
+use servo_api::{Api, ApiKeys, Logins, Problem, WorkspaceStatus, Workspaces};
+use servo_core::Millis;
+use servo_engine::controllers::Dispatching;
+use servo_engine::{State, WorkerState};
+use servo_queue::{Keyring, LocalQueue};
+use servo_runtime::{Config, Stores, Workspace, WorkspaceKey};
+use tokio::task::JoinHandle;
+
+use super::config::ServeConfig;
+use crate::kept_logs::KeptLogs;
+use crate::keys_file::{self, KeysFile};
+use crate::location::Location;
+use crate::session::{self, ServerContext, Session, WorkerScope};
+use crate::sql_engine::PythonSql;
+
+/// The workspaces of a server.
+pub(super) struct ServedWorkspaces {
+    location: Location,
+    config: ServeConfig,
+    token: Arc<str>,
+    api_keys: ApiKeys,
+    session_keys: Keyring,
+    /// Where people look.
+    url: String,
+    /// Links that let a browser in, whichever workspace they were asked of.
+    logins: Logins,
+    /// The stores of the workspace that the server was started with, until it is opened.
+    usual: Mutex<Option<Stores>>,
+    running: Mutex<BTreeMap<WorkspaceKey, Running>>,
+}
+
+/// What belongs to an open workspace besides itself.
+struct Running {
+    /// The worker of this process, where there is one.
+    session: Option<Session>,
+    key_watch: JoinHandle<()>,
+}
+
+impl ServedWorkspaces {
+    pub(super) fn new(
+        location: &Location,
+        usual: Stores,
+        config: ServeConfig,
+        token: &str,
+        api_keys: &ApiKeys,
+        session_keys: &Keyring,
+        url: String,
+    ) -> Self {
+        Self {
+            location: location.clone(),
+            config,
+            token: token.into(),
+            api_keys: api_keys.clone(),
+            session_keys: session_keys.clone(),
+            url,
+            logins: Logins::default(),
+            usual: Mutex::new(Some(usual)),
+            running: Mutex::default(),
+        }
+    }
+
+    pub(super) fn hosts(&self) -> Vec<String> {
+        self.config.hosts.clone()
+    }
+
+    pub(super) fn idle_after(&self) -> Duration {
+        self.config.idle_after
+    }
+
+    fn at(&self, key: &WorkspaceKey) -> Location {
+        self.location.of(key.0.clone(), key.1.clone())
+    }
+
+    async fn opened(&self, key: &WorkspaceKey) -> anyhow::Result<Api> {
+        let location = self.at(key);
+        let stashed = match *key == self.usual() {
+            true => self.usual.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            false => None,
+        };
+        let stores = match stashed {
+            Some(stores) => stores,
+            None => location.create()?,
+        };
+        let reach = WorkerScope::Shared(millis(self.config.worker_timeout));
+        let state = self.api_keys.control().state();
+        let quotas = state.tenant(&key.0).map(|tenant| tenant.quotas.clone()).unwrap_or_default();
+        let (mut api, session) = if self.config.slots > 0 && *key == self.usual() {
+            let project = location.project.find()?;
+            let (slots, all) = (self.config.slots, Dispatching::All);
+            let server = ServerContext { url: Some(&self.url), quotas: Some(&quotas) };
+            let mut session = Session::open(&location, stores, project, slots, reach, all, server).await?;
+            if let Err(error) = session.deploy(location.caller()).await {
+                session.close().await?;
+                return Err(error);
+            }
+            (session.api(), Some(session))
+        } else {
+            (self.without_worker(&location, stores, reach, &quotas).await?, None)
+        };
+        let keys = KeysFile::open(&location)?;
+        api.access_token = Some(self.token.clone());
+        api.api_keys = Some(self.api_keys.clone());
+        api.session_keys = Some(self.session_keys.clone());
+        api.secure = self.url.starts_with("https:");
+        api.logins = self.logins.clone();
+        api.sql = match PythonSql::new(&location, *key == self.usual()) {
+            Ok(sql) => Some(Arc::new(sql)),
+            Err(error) => {
+                tracing::info!(error = format!("{error:#}"), "there is no Python for SQL");
+                None
+            }
+        };
+        api.worker_key = Some(keys.worker_key().into());
+        api.lease = self.config.worker_timeout / 3;
+        api.hosts.clone_from(&self.config.hosts);
+        let key_watch = tokio::spawn(keys_file::keep_current(location, api.keys.clone()));
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(key.clone(), Running { session, key_watch });
+        Ok(api)
+    }
+
+    /// A workspace whose tasks are run by workers of other processes.
+    async fn without_worker(
+        &self,
+        location: &Location,
+        mut stores: Stores,
+        reach: WorkerScope,
+        quotas: &Quotas,
+    ) -> anyhow::Result<Api> {
+        let (secret, keys) = (location.secret()?, KeysFile::open(location)?.ring()?);
+        let queue = LocalQueue::new(1_024);
+        let logs = Arc::new(location.logs());
+        let is_usual =
+            (&location.tenant, &location.workspace) == (&self.location.tenant, &self.location.workspace);
+        // The project where the server was started is that of the workspace it was started with.
+        if let (true, Ok(project)) = (is_usual, location.project.find()) {
+            session::keep_data_of(&project, &mut stores)?;
+        }
+        let mut config = Config::new(queue.clone(), secret, keys.clone());
+        config.start_with = session::start_with(None, reach, Some(quotas))?;
+        config.retention = true;
+        config.logs = Some(Arc::new(KeptLogs(logs.clone())));
+        config.notifier = Some(session::senders(location, Some(&self.url))?);
+        let workspace = Workspace::open(stores, config).await?;
+        Ok(Api::new(workspace, queue, logs, keys))
+    }
+}
+
+fn millis(length: Duration) -> Millis {
+    Millis::new(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Whether a workspace has nothing to do by itself, and nobody works for it.
+fn has_nothing_to_do(state: &State) -> bool {
+    state.runs().all(|run| run.state.is_terminal())
+        && state.schedules().all(|schedule| schedule.paused)
+        && state.sensors().all(|sensor| sensor.paused)
+        && state.conditions().all(|condition| condition.paused)
+        && state.recent_notifications().into_iter().all(|it| it.finished_at.is_some())
+        && state.backfills().all(|backfill| backfill.state.is_terminal())
+        && state.workers().all(|worker| worker.state != WorkerState::Active)
+}
+
+#[async_trait]
+impl Workspaces for ServedWorkspaces {
+    fn usual(&self) -> WorkspaceKey {
+        (self.location.tenant.clone(), self.location.workspace.clone())
+    }
+
+    fn status(&self, (tenant, workspace): &WorkspaceKey) -> WorkspaceStatus {
+        let state = self.api_keys.control().state();
+        match (state.is_open(tenant, workspace), state.workspace(tenant, workspace)) {
+            (true, _) => WorkspaceStatus::On,
+            (false, Some(_)) => WorkspaceStatus::Off,
+            (false, None) => WorkspaceStatus::Unknown,
+        }
+    }
+
+    fn all(&self) -> Vec<WorkspaceKey> {
+        let state = self.api_keys.control().state();
+        let all = state.tenants().flat_map(|(tenant, found)| {
+            found.workspaces.keys().map(move |workspace| (tenant.clone(), workspace.clone()))
+        });
+        all.filter(|(tenant, workspace)| state.is_open(tenant, workspace)).collect()
+    }
+
+    fn to_start(&self) -> Vec<WorkspaceKey> {
+        // One that was never written to has nothing to do.
+        self.all().into_iter().filter(|key| self.at(key).exists()).collect()
+    }
+
+    async fn open(&self, key: &WorkspaceKey) -> Result<Api, Problem> {
+        self.opened(key).await.map_err(|error| {
+            tracing::error!(tenant = %key.0, workspace = %key.1, error = format!("{error:#}"), "workspace.open failed");
+            Problem::new(servo_api::Code::Unavailable, "the workspace cannot be opened; the log of the server says why")
+        })
+    }
+
+    async fn is_idle(&self, _: &WorkspaceKey, api: &Api) -> bool {
+        // One that is closed by itself is opened again by the next request.
+        !api.workspace.is_open() || api.workspace.read(has_nothing_to_do).await.unwrap_or(false)
+    }
+
+    async fn close(&self, key: &WorkspaceKey, api: &Api) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let session = running.and_then(|running| {
+            running.key_watch.abort();
+            running.session
+        });
+        let closed = match session {
+            Some(session) => session.close_after(self.config.drain).await,
+            None => api.workspace.clone().shutdown().await.map_err(Into::into),
+        };
+        if let Err(error) = closed {
+            tracing::error!(tenant = %key.0, workspace = %key.1, error = format!("{error:#}"), "workspace.close failed");
+        }
+    }
+}

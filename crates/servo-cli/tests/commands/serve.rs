@@ -1,0 +1,312 @@
+//! `servo serve` through the real binary: keys, roles, tenants, TLS, settings, and secrets that appear nowhere.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{PATIENCE, Project, until};
+
+const ORDERS: &str = r#"
+@servo.asset(namespace="raw")
+def orders() -> list:
+    return [1]
+
+@servo.asset(namespace="shop")
+def report(orders) -> list:
+    return orders
+"#;
+
+/// `servo serve` that ends with the test.
+struct Serve<'a> {
+    project: &'a Project,
+    process: Child,
+    url: String,
+    /// The key that was printed, if one was.
+    first_key: Option<String>,
+}
+
+impl<'a> Serve<'a> {
+    fn start(project: &'a Project, options: &[&str]) -> Self {
+        let log = fs::File::create(project.path("serve.log")).unwrap();
+        let mut command = project.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut process = command.args(options).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let is_first = !project.path(".servo/control").exists();
+        let mut first_key = None;
+        if is_first {
+            let mut line = String::new();
+            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            first_key = Some(line.trim().rsplit(' ').next().unwrap().to_owned());
+        }
+        let url = until("the server says where it is", || {
+            let log = fs::read_to_string(project.path("serve.log")).unwrap();
+            let line = log.lines().find(|line| line.starts_with("servo serve "))?.to_owned();
+            Some(line.split(' ').nth(2).unwrap().to_owned())
+        });
+        Self { project, process, url, first_key }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.project.path("serve.log")).unwrap()
+    }
+
+    /// A command that speaks to it from somewhere else.
+    fn asked(&self, from: &Project, key: &str, arguments: &[&str]) -> std::process::Output {
+        from.command(arguments).env("SERVO_URL", &self.url).env("SERVO_KEY", key).output().unwrap()
+    }
+
+    fn good(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
+        let output = self.asked(from, key, arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {told}\n{}", self.log());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn bad(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
+        let output = self.asked(from, key, arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Ends as an operator ends it.
+    fn stop(mut self) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let status = until("the server ends", || self.process.try_wait().unwrap());
+        assert!(status.success(), "{status} {}", self.log());
+    }
+}
+
+impl Drop for Serve<'_> {
+    fn drop(&mut self) {
+        let _gone = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+/// Every file below a directory.
+fn files(at: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(at).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn a_laptop_deploys_to_a_served_workspace_with_the_role_that_its_key_has_and_secrets_appear_nowhere() {
+    let (server, laptop) = (Project::new(ORDERS), Project::new(ORDERS));
+    let serve = Serve::start(&server, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    assert!(admin.starts_with("servo_"), "{admin}");
+    serve.good(&laptop, &admin, &["admin", "tenants", "create", "acme"]);
+    serve.good(&laptop, &admin, &["admin", "workspaces", "create", "acme/prod"]);
+    let create = |name: &str, role: &str| {
+        let arguments =
+            ["admin", "api-keys", "create", name, "--role", role, "--scope", "acme/prod", "--service"];
+        serve.good(&laptop, &admin, &arguments).trim().to_owned()
+    };
+    let (developer, viewer) = (create("ci", "developer"), create("board", "viewer"));
+    assert!(serve.good(&laptop, &developer, &["deploy"]).contains("deployed 2 assets"));
+    assert!(serve.good(&laptop, &viewer, &["asset", "list"]).contains("raw.orders"));
+    let refused = serve.bad(&laptop, &viewer, &["run", "cancel", "run_aaaaaaaaaaaaaaaaaaaaaaaaaa"]);
+    assert!(refused.contains("runs.cancel") && refused.contains("operator"), "{refused}");
+    // The key is good for one workspace; another one is not there.
+    let other = serve.bad(&laptop, &viewer, &["--tenant", "default", "--workspace", "main", "run", "list"]);
+    let never = serve.bad(&laptop, &viewer, &["--tenant", "defoult", "--workspace", "main", "run", "list"]);
+    assert_eq!(other.replace("default", "defoult"), never);
+    // An admin of the server names the workspace.
+    let named = ["--tenant", "acme", "--workspace", "prod", "audit", "--refused", "--json"];
+    let audit: Value = serde_json::from_str(&serve.good(&laptop, &admin, &named)).unwrap();
+    assert_eq!(audit["items"][0]["action"], "runs.cancel");
+    let listed: Value =
+        serde_json::from_str(&serve.good(&laptop, &admin, &["admin", "api-keys", "list", "--json"])).unwrap();
+    let keys = listed["items"].as_array().unwrap();
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|key| key["last_used_at"].is_string()), "{listed}");
+    // Switched off and revoked.
+    serve.good(&laptop, &admin, &["admin", "workspaces", "disable", "acme/prod"]);
+    assert!(serve.bad(&laptop, &developer, &["run", "list"]).contains("switched off"));
+    serve.good(&laptop, &admin, &["admin", "workspaces", "enable", "acme/prod"]);
+    let id = viewer.split('_').nth(1).unwrap();
+    serve.good(&laptop, &admin, &["admin", "api-keys", "revoke", id]);
+    assert!(serve.bad(&laptop, &viewer, &["run", "list"]).contains("was revoked"));
+    let wrong = format!("{}0", &developer[..developer.len() - 1]);
+    assert!(serve.bad(&laptop, &wrong, &["run", "list"]).contains("not one of this server"));
+    // Limits.
+    let set =
+        serve.good(&laptop, &admin, &["admin", "quotas", "set", "acme", "max_concurrent_runs=3", "--json"]);
+    assert!(set.contains(r#"{"name":"max_concurrent_runs","value":3,"default":10,"is_set":true}"#), "{set}");
+
+    // Canaries: the secrets of all keys, and the token of the server.
+    let arguments = fs::read(format!("/proc/{}/cmdline", serve.process.id())).unwrap();
+    let token: Value = serde_json::from_slice(&fs::read(server.path(".servo/server.json")).unwrap()).unwrap();
+    let token = token["token"].as_str().unwrap().to_owned();
+    let log = serve.log();
+    serve.stop();
+    let secrets: Vec<String> =
+        [&admin, &developer, &viewer].iter().map(|key| key.rsplit('_').next().unwrap().to_owned()).collect();
+    assert!(
+        log.lines()
+            .filter(|line| line.starts_with('{'))
+            .all(|line| serde_json::from_str::<Value>(line).is_ok())
+    );
+    let requests: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let is_deploy = |line: &&Value| {
+        line["message"] == "api.request" && line["method"] == "POST" && line["path"] == "/api/v1/deployments"
+    };
+    let deployed = requests.iter().find(is_deploy);
+    let deployed = deployed.unwrap_or_else(|| panic!("{log}"));
+    assert!(deployed["request_id"].is_string() && deployed["status"] == 202, "{deployed}");
+    let stored = files(&server.path(".servo"));
+    assert!(stored.iter().any(|path| path.ends_with("keys.json")));
+    for secret in secrets.iter().chain([&token]) {
+        assert!(!log.contains(secret.as_str()), "in the log");
+        assert!(!String::from_utf8_lossy(&arguments).contains(secret.as_str()), "in the list of processes");
+        for path in &stored {
+            let text = fs::read(path).unwrap_or_default();
+            assert!(!String::from_utf8_lossy(&text).contains(secret.as_str()), "in {}", path.display());
+        }
+    }
+
+    // Keys survive a restart, and no other key is printed.
+    let again = Serve::start(&server, &[]);
+    assert!(again.first_key.is_none());
+    assert!(again.good(&laptop, &developer, &["asset", "list"]).contains("raw.orders"));
+    // On its own machine, whoever may read the directory needs no key.
+    assert!(server.good(&["admin", "tenants", "list"]).contains("acme"));
+    again.stop();
+}
+
+#[test]
+fn a_server_with_a_certificate_speaks_tls_and_reads_it_again_when_it_changes() {
+    let (server, laptop) = (Project::new(ORDERS), Project::new(ORDERS));
+    let certify = |name: &str| {
+        let subject = format!("/CN={name}");
+        let (key, certificate) = (server.path("new.key"), server.path("new.pem"));
+        let made = Command::new("openssl")
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "2",
+            ])
+            .args(["-subj", &subject, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .stderr(Stdio::null())
+            .status();
+        assert!(made.unwrap().success());
+        fs::rename(key, server.path("server.key")).unwrap();
+        fs::rename(certificate, server.path("server.pem")).unwrap();
+    };
+    let wrong = server.bad(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "server.pem"]);
+    assert!(wrong.contains("belong together"), "{wrong}");
+    certify("first");
+    let serve = Serve::start(&server, &["--tls-cert", "server.pem", "--tls-key", "server.key"]);
+    assert!(serve.url.starts_with("https://127.0.0.1:"), "{}", serve.url);
+    let subject = || {
+        let address = serve.url.trim_start_matches("https://");
+        let mut shown = Command::new("openssl")
+            .args(["s_client", "-connect", address])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let text = std::io::read_to_string(shown.stdout.take().unwrap()).unwrap();
+        let _ended = shown.wait();
+        text
+    };
+    assert!(subject().contains("CN = first") || subject().contains("CN=first"), "{}", subject());
+    // A client that does not know the certificate is not let down quietly.
+    let key = serve.first_key.clone().unwrap();
+    let refused = serve.asked(&laptop, &key, &["run", "list"]);
+    assert_eq!(refused.status.code(), Some(4), "{}", String::from_utf8_lossy(&refused.stderr));
+    certify("second");
+    let begun = std::time::Instant::now();
+    while !(subject().contains("CN = second") || subject().contains("CN=second")) {
+        assert!(begun.elapsed() < PATIENCE, "{}", subject());
+    }
+    // One that cannot be used changes nothing.
+    fs::write(server.path("server.pem"), "no certificate").unwrap();
+    until("it is reported", || serve.log().contains("the one before stays").then_some(()));
+    assert!(subject().contains("second"));
+    serve.stop();
+}
+
+#[test]
+fn settings_of_a_server_come_from_flags_variables_a_file_and_defaults_in_this_order() {
+    let project = Project::new(ORDERS);
+    fs::write(
+        project.path("serve.toml"),
+        "listen = \"127.0.0.1:1\"\nidle_after = 7\nhosts = [\"a.example\", \"b.example\"]\n",
+    )
+    .unwrap();
+    let shown = project
+        .command(&["config", "show", "--serve", "--json"])
+        .env("SERVO_IDLE_AFTER", "9")
+        .output()
+        .unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let one = |name: &str| {
+        let it = shown["items"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap().clone();
+        format!(
+            "{} {} {}",
+            it["value"].as_str().unwrap(),
+            it["origin"].as_str().unwrap(),
+            it["source"].as_str().unwrap()
+        )
+    };
+    assert_eq!(one("listen"), "127.0.0.1:1 file serve.toml");
+    assert_eq!(one("idle_after"), "9 environment SERVO_IDLE_AFTER");
+    assert_eq!(one("hosts"), "a.example,b.example file serve.toml");
+    assert_eq!(one("drain"), "30 default ");
+    // A flag wins, and what is wrong is said with where it comes from.
+    let wrong = project.bad(&["serve", "--slots", "many"]);
+    assert!(wrong.contains("slots from flag --slots") && wrong.contains("\"many\""), "{wrong}");
+    fs::write(project.path("serve.toml"), "listen = \"nowhere\"\n").unwrap();
+    let wrong = project.bad(&["serve"]);
+    assert!(wrong.contains("listen from file serve.toml"), "{wrong}");
+    fs::write(project.path("serve.toml"), "lisen = \"127.0.0.1:1\"\n").unwrap();
+    let wrong = project.bad(&["serve"]);
+    assert!(wrong.contains("there is no setting lisen"), "{wrong}");
+    assert!(!project.path(".servo/control").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_worker_with_a_key_for_workers_runs_the_tasks_of_its_workspace_and_no_other() {
+    let project = Project::new(ORDERS);
+    let serve = Serve::start(&project, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    let create = |role: &str, scope: &str| {
+        let arguments = ["admin", "api-keys", "create", "w", "--role", role, "--scope", scope];
+        serve.good(&project, &admin, &arguments).trim().to_owned()
+    };
+    serve.good(&project, &admin, &["deploy"]);
+    let start = |key: &str| {
+        let mut command = project.command(&["worker", "--server", &serve.url, "--slots", "1"]);
+        command.env("SERVO_KEY", key).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut worker = start(&create("worker", "default/main"));
+    let made = serve.asked(&project, &admin, &["materialize", "raw.orders"]);
+    let told = String::from_utf8_lossy(&made.stderr).into_owned();
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert!(made.status.success(), "{told} {}", serve.log());
+    let viewer = create("viewer", "default/main");
+    let refused =
+        project.command(&["worker", "--server", &serve.url]).env("SERVO_KEY", viewer).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("workers.serve"), "{refused:?}");
+    serve.stop();
+}
