@@ -164,7 +164,8 @@ impl Front {
                 tracing::debug!(tenant = %key.0, workspace = %key.1, "api.unauthenticated");
                 return Err(problem.clone());
             }
-            (Some((key, _)), Ok(_) | Err(_)) => key.clone(),
+            (Some((key, _)), Ok(_)) => key.clone(),
+            (Some((key, _)), Err(_)) => self.known_or_only(key),
             (None, Ok(who)) => self.meant(who, parts.uri.path())?,
             (None, Err(_)) => self.workspaces.usual(),
         };
@@ -200,6 +201,16 @@ impl Front {
                 frame
             }))
         }))
+    }
+
+    /// A workspace that somebody names who has credentials of a workspace. Where there is one alone, it judges them, and
+    /// tells a worker that it is another.
+    fn known_or_only(&self, key: &WorkspaceKey) -> WorkspaceKey {
+        let is_unknown = self.workspaces.status(key) == WorkspaceStatus::Unknown;
+        match self.workspaces.all().as_slice() {
+            [only] if is_unknown => only.clone(),
+            _ => key.clone(),
+        }
     }
 
     /// The workspace of a request that names none.

@@ -85,7 +85,8 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         })?,
     };
     let client = location.addressed(Client::new(server)?).with_worker_key(key.as_str());
-    let version = until_it_answers(&client).await?;
+    // That is asked of the server: whoever may not know of a workspace is not told by it.
+    let version = until_it_answers(&Client::new(server)?).await?;
     let name = options.name.clone().unwrap_or_else(|| format!("{}-{}", session::host(), std::process::id()));
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };
