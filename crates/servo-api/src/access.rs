@@ -41,6 +41,9 @@ pub enum Access {
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/login", Access::Public),
+    (Method::GET, "/login/callback", Access::Public),
+    (Method::POST, "/logout", Access::Public),
+    (Method::GET, "/api/v1/login-options", Access::Public),
     (Method::GET, "/api/v1/me", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),

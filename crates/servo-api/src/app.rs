@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use servo_core::Timestamp;
 use servo_engine::State;
 use servo_engine::staleness::{StaleView, Staleness};
+use servo_oidc::Provider;
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::authentication::{ApiKeys, Authenticator, ServerToken, Sessions};
 use crate::login::Logins;
+use crate::oidc::ProviderTokens;
 use crate::problem::{Code, Problem};
 use crate::views::SqlResult;
 
@@ -63,6 +65,8 @@ pub struct Api {
     pub api_keys: Option<ApiKeys>,
     /// Authenticators of other kinds, which are asked in turn after those for the token, keys and sessions.
     pub authenticators: Vec<Arc<dyn Authenticator>>,
+    /// The identity provider that callers log in with, if there is one.
+    pub oidc: Option<Provider>,
     /// The key that remote workers must present. Without one, only workers on this machine are given tasks.
     pub worker_key: Option<Arc<str>>,
     /// Links that let a browser in, each once.
@@ -94,6 +98,7 @@ impl Api {
             access_token: None,
             api_keys: None,
             authenticators: Vec::new(),
+            oidc: None,
             worker_key: None,
             logins: Logins::default(),
             lease: LEASE,
@@ -116,7 +121,9 @@ impl Api {
     /// Its authenticators, in the order in which they are asked.
     pub(crate) fn chain(&self) -> Vec<Arc<dyn Authenticator>> {
         let keys = self.session_keys();
-        chain(self.access_token.as_ref(), self.api_keys.as_ref(), keys, &self.authenticators)
+        let provider = self.oidc.iter().map(|provider| Arc::new(ProviderTokens(provider.clone())) as _);
+        let others: Vec<_> = provider.chain(self.authenticators.iter().cloned()).collect();
+        chain(self.access_token.as_ref(), self.api_keys.as_ref(), keys, &others)
     }
 }
 

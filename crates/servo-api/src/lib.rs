@@ -18,6 +18,7 @@ mod guard;
 mod idempotency;
 mod login;
 mod logs;
+mod oidc;
 mod pages;
 mod problem;
 mod push;

@@ -74,7 +74,11 @@ pub(crate) fn cookie_name(headers: &HeaderMap) -> String {
 
 /// The session that a browser sends.
 pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
-    let name = cookie_name(headers);
+    cookie(headers, &cookie_name(headers))
+}
+
+/// A cookie that a browser sends.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut cookies =
         lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));

@@ -26,6 +26,7 @@ mod partition_life;
 mod partition_summary;
 mod partitions;
 mod plans;
+mod provider_login;
 mod quarantine;
 mod registration;
 mod retention;
@@ -97,6 +98,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(provider_login::options))
         .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
@@ -205,7 +207,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(tenants::disable_workspace))
         .routes(routes!(tenants::enable_workspace))
         .routes(routes!(tenants::remove_workspace));
-    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
+    OpenApiRouter::with_openapi(Description::openapi())
+        .nest(BASE, routes)
+        .routes(routes!(login::enter))
+        .routes(routes!(provider_login::callback))
+        .routes(routes!(provider_login::logout))
 }
 
 /// The description of the interface: OpenAPI 3.1.

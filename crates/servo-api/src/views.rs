@@ -71,7 +71,7 @@ pub use deployments::{
 pub use freshness::AssetFreshness;
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
-pub use logins::LoginLink;
+pub use logins::{LoginLink, LoginOptions, OidcOptions};
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;

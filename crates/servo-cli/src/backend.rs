@@ -89,7 +89,7 @@ impl Need {
 
 /// Finds who can do what is needed: the server at `SERVO_URL`, the process that has the workspace, or this one.
 async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend>> {
-    if let Some(server) = Server::named(location)? {
+    if let Some(server) = Server::named(location).await? {
         return Ok(Box::new(server));
     }
     let asks = need.asks();
@@ -173,7 +173,7 @@ async fn wait_for_code(client: &Client) -> anyhow::Result<()> {
 
 /// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
 pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
-    match Server::named(location)? {
+    match Server::named(location).await? {
         Some(server) => Ok(Some(server.client().clone())),
         None => owner::find(location, Asks::Anybody).await,
     }

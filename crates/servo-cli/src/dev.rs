@@ -62,6 +62,9 @@ pub(crate) struct Options {
     /// given tasks.
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_worker_key)]
     worker_key: Option<String>,
+    /// Let people in whom an OpenID provider vouches for: a TOML file with [oidc].
+    #[arg(long, env = "SERVO_OIDC", value_name = "FILE")]
+    oidc: Option<std::path::PathBuf>,
     /// Seconds that a worker of another process may be silent before its tasks are given to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=86_400))]
     worker_timeout: u64,
@@ -94,6 +97,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let mut api = session.api();
     api.access_token = Some(token.into());
+    api.oidc = options.oidc.as_deref().map(crate::identity::provider).transpose()?;
     let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
     api.code = Some(code.clone());

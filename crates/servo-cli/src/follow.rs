@@ -11,6 +11,7 @@ use servo_engine::TaskState;
 use servo_runtime::SystemClock;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::github;
 use crate::interrupts::Interrupts;
 use crate::keys::Keys;
 use crate::live::{Live, Shape};
@@ -27,7 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Follows a run until it has ended, and tells what became of it.
 pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
+    let group = github::Group::begin(run);
     let ended = follow(client, run, format).await?;
+    drop(group);
+    github::tell(&ended);
     match format {
         Format::Json => output::json(&ended)?,
         Format::Table => summary::print(&ended, &details(client, &ended).await?),

@@ -14,6 +14,7 @@ use servo_store::{DataRoot, FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
+use crate::target::TargetArgs;
 
 /// The workspace of commands that name none.
 const MAIN: &str = "main";
@@ -40,8 +41,13 @@ pub(crate) struct Location {
     /// Whether the tenant or the workspace was named.
     #[arg(skip)]
     pub(crate) is_addressed: bool,
+    /// Whether the address of the server is of an argument, not of the environment.
+    #[arg(skip)]
+    pub(crate) is_url_flag: bool,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// The command that is about it, for others to wait for.
     #[arg(skip)]
     pub(crate) command: &'static str,

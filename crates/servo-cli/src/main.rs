@@ -12,6 +12,7 @@ mod backfills;
 mod checks;
 mod completion;
 mod config;
+mod contexts;
 mod demo;
 mod deploy;
 mod deployments;
@@ -21,7 +22,9 @@ mod doctor;
 mod exit;
 mod follow;
 mod freshness;
+mod github;
 mod graph;
+mod identity;
 mod init;
 mod interrupts;
 mod json_logs;
@@ -31,6 +34,7 @@ mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod login;
 mod materialization;
 mod materialize;
 mod notifications;
@@ -55,6 +59,7 @@ mod sql_engine;
 mod staleness;
 mod style;
 mod summary;
+mod target;
 mod tenants;
 mod time_zones;
 mod worker;
@@ -105,6 +110,17 @@ enum Command {
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
+    /// Log in to a server, which commands are about from then on.
+    #[command(
+        after_help = "Examples:\n  servo login https://servo.example.org\n  servo login https://servo.example.org --name prod --key-stdin < key.txt"
+    )]
+    Login(login::LoginOptions),
+    /// Forget a server and its key.
+    #[command(after_help = "Example:\n  servo logout prod")]
+    Logout(login::LogoutOptions),
+    /// Look at servers that you have logged in to, and choose the one that commands are about.
+    #[command(subcommand)]
+    Context(login::Command),
     /// Run tasks of a server on this machine, or list those who do.
     #[command(
         after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
@@ -245,6 +261,9 @@ impl Command {
             Self::Dev(_) => "dev",
             Self::Serve(_) => "serve",
             Self::Open(_) => "open",
+            Self::Login(_) => "login",
+            Self::Logout(_) => "logout",
+            Self::Context(_) => "context",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
@@ -275,8 +294,13 @@ impl Command {
 
 /// Whether an option of all commands was given, or is in the environment.
 fn is_given(matches: &ArgMatches, name: &str) -> bool {
-    let is_here = matches.value_source(name).is_some_and(|source| source != ValueSource::DefaultValue);
-    is_here || matches.subcommand().is_some_and(|(_, below)| is_given(below, name))
+    comes_from(matches, name, |source| source != ValueSource::DefaultValue)
+}
+
+/// Whether an option of all commands has a value of such a source.
+fn comes_from(matches: &ArgMatches, name: &str, is_such: fn(ValueSource) -> bool) -> bool {
+    let is_here = matches.value_source(name).is_some_and(is_such);
+    is_here || matches.subcommand().is_some_and(|(_, below)| comes_from(below, name, is_such))
 }
 
 /// Logs to stderr: what is worth a warning, and of a server everything that it does.
@@ -295,6 +319,7 @@ fn main() -> ExitCode {
     let parsed = Cli::command().try_get_matches().and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.location.is_addressed = ["tenant", "workspace"].iter().any(|name| is_given(&matches, name));
+        cli.location.is_url_flag = comes_from(&matches, "url", |source| source == ValueSource::CommandLine);
         Ok(cli)
     });
     let mut cli = match parsed {
@@ -319,6 +344,9 @@ fn main() -> ExitCode {
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Serve(options) => serve::run(&cli.location, &options, format).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
+            Command::Login(options) => login::login(&cli.location, &options, format).await,
+            Command::Logout(options) => login::logout(&options, format),
+            Command::Context(command) => login::run(&cli.location, &command, format),
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,

@@ -12,6 +12,7 @@ use crate::location::Location;
 use crate::output::{self, Format};
 use crate::partition_life::{self, Mark, Undo, Wipe};
 use crate::staleness;
+use crate::target::confirm;
 
 /// Look at partitions; wipe and mark them; add and remove keys of dynamic ones.
 #[derive(clap::Subcommand)]
@@ -76,6 +77,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             change(location, name, &body, format).await?
         }
         Command::Remove { name, keys } => {
+            confirm(location, &format!("remove {} from {name}", keys.join(", ")))?;
             let body = ChangePartitionsBody { remove: keys.clone(), ..ChangePartitionsBody::default() };
             change(location, name, &body, format).await?
         }

@@ -11,6 +11,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::target::confirm;
 
 /// Review materializations that checks blocked.
 #[derive(clap::Subcommand)]
@@ -92,6 +93,9 @@ async fn review(location: &Location, which: &Which, verdict: Verdict, format: Fo
     let body = ReviewBody { reason: which.reason.clone(), ..ReviewBody::default() };
     let (asset, accepted) = through(location, Need::Change, async |client| {
         let asset = which.asset(&waiting(client).await?)?;
+        if verdict == Verdict::Reject {
+            confirm(location, &format!("reject and remove {asset} {}", which.id))?;
+        }
         let accepted = client.review(&asset, which.id, verdict, &body).await?;
         Ok((asset, accepted))
     })

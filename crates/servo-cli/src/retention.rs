@@ -6,6 +6,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::target::confirm;
 
 /// Commands about retention.
 #[derive(clap::Subcommand)]
@@ -30,6 +31,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             }
         }
         Command::Apply => {
+            confirm(location, "remove what is not kept")?;
             let applied =
                 through(location, Need::Change, async |client| Ok(client.apply_retention().await?)).await?;
             match format {

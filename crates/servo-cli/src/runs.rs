@@ -17,6 +17,7 @@ use crate::follow;
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::output::{self, Format};
+use crate::target::confirm;
 use which::Which;
 
 /// List, follow, cancel and retry runs.
@@ -110,6 +111,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             let body = CancelBody { reason: reason.clone(), force: *force, ..CancelBody::default() };
             let asked = async |client: &servo_api::client::Client| {
                 let run = run.find(client).await?;
+                confirm(location, &format!("cancel {run}"))?;
                 Ok((run, client.cancel(run, &body).await?))
             };
             let (run, accepted) = through(location, Need::Change, asked).await?;

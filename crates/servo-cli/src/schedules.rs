@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::plan::ConfigArgs;
+use crate::target::confirm;
 
 /// Look at schedules, pause, resume and trigger them; create those that no code declares.
 #[derive(clap::Subcommand)]
@@ -306,7 +307,10 @@ async fn change(location: &Location, which: &Which, change: Change, format: Form
         Ok(match change {
             Change::Pause => client.pause_schedule(schedule, &body).await?,
             Change::Resume => client.resume_schedule(schedule, &body).await?,
-            Change::Delete => client.delete_schedule(schedule, &body).await?,
+            Change::Delete => {
+                confirm(location, &format!("delete schedule {schedule}"))?;
+                client.delete_schedule(schedule, &body).await?
+            }
         })
     })
     .await?;

@@ -36,4 +36,4 @@ pub use config::{Algorithm, ClientSecret, Config, RoleOfGroup};
 pub use device::{DeviceLogin, Polled, Tokens};
 pub use error::{ConfigError, Error};
 pub use provider::Provider;
-pub use token::{Claims, looks_like_token};
+pub use token::{Claims, has_expired, looks_like_token};

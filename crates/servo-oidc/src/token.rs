@@ -25,6 +25,19 @@ pub fn looks_like_token(text: &str) -> bool {
     text.starts_with("eyJ") && text.split('.').count() == 3 && text.split('.').all(is_part)
 }
 
+/// Whether a token says of itself that it has expired, for whoever shows it: nothing is verified.
+pub fn has_expired(token: &str, now: Timestamp) -> bool {
+    #[derive(Deserialize)]
+    struct Expiry {
+        exp: f64,
+    }
+    let payload = token.split('.').nth(1).and_then(|part| BASE64URL_NOPAD.decode(part.as_bytes()).ok());
+    let expiry: Option<Expiry> = payload.and_then(|text| serde_json::from_slice(&text).ok());
+    #[allow(clippy::cast_precision_loss)]
+    let now = now.as_millis() as f64 / 1e3;
+    expiry.is_some_and(|token| token.exp <= now + 30.0)
+}
+
 /// What a provider says of somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {

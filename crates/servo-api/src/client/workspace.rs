@@ -9,7 +9,8 @@ use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
     Accepted, Asset, AssetDetail, Deployed, Deployment, DeploymentDetail, DeploymentDiff, Lineage, LoginLink,
-    MaterializationDetail, Quarantined, Readiness, ReviewBody, RollbackBody, RolledBack, Tables,
+    LoginOptions, MaterializationDetail, Quarantined, Readiness, ReviewBody, RollbackBody, RolledBack,
+    Tables,
 };
 
 impl Client {
@@ -23,6 +24,11 @@ impl Client {
         let request = self.authorized(self.http.get(self.url(&["readyz"])));
         let response = self.exchange(request).await.map_err(|error| self.unreachable(&error))?;
         self.read(response).await
+    }
+
+    /// Ways to log in to the server.
+    pub async fn login_options(&self) -> Result<LoginOptions, ClientError> {
+        self.get(&["login-options"], &[]).await
     }
 
     /// A link that lets one browser in, once: a path of the server.

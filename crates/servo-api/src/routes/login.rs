@@ -11,6 +11,7 @@ use crate::app::Shared;
 use crate::authentication::Authenticated;
 use crate::login::{self, SESSION};
 use crate::problem::{Code, Problem};
+use crate::routes::provider_login;
 use crate::views::LoginLink;
 
 /// A link that lets one browser in, once.
@@ -26,10 +27,11 @@ pub(super) async fn create(
     Ok(Answer(LoginLink { path }))
 }
 
-/// Exchanges the token of a link for a session, which is a cookie, and goes to `next`, a path of this server.
+/// Exchanges the token of a link for a session, which is a cookie, and goes to `next`, a path of this server. Without a
+/// token, the browser logs in at the identity provider, if the server has one.
 #[utoipa::path(
     get, path = "/login", operation_id = "login", tag = "server",
-    params(("token" = String, Query), ("next" = Option<String>, Query)),
+    params(("token" = Option<String>, Query), ("next" = Option<String>, Query)),
     responses((status = 303, description = "The browser has a session."), Problems)
 )]
 pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result<Response<Body>, Problem> {
@@ -46,6 +48,9 @@ pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result
         return Err(Problem::invalid("next", "it is a path of this server, such as /runs"));
     }
     let now = app.workspace().now();
+    if let (true, Some(provider)) = (token.is_empty(), &app.api.oidc) {
+        return provider_login::begin(&app, provider, request.headers(), next).await;
+    }
     let mut response = Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, next);
     // Whoever follows a link a second time is in already.
     let is_in =
@@ -67,7 +72,7 @@ pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result
 }
 
 /// Whether a text is a path of this server: a browser takes `//host` and `/\host` for other servers.
-fn is_path(text: &str) -> bool {
+pub(super) fn is_path(text: &str) -> bool {
     let mut letters = text.bytes();
     letters.next() == Some(b'/')
         && !matches!(letters.next(), Some(b'/' | b'\\'))

@@ -12,6 +12,7 @@ mod freshness;
 mod idempotency;
 mod logs;
 mod matrix;
+mod oidc;
 mod pages;
 mod partition_life;
 mod problems;

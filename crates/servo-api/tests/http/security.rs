@@ -29,7 +29,16 @@ fn every_route_has_a_permission_and_every_permission_a_route() {
         ROUTES.iter().filter(|(_, _, access)| *access == Access::Public).map(|(_, path, _)| *path).collect();
     assert_eq!(
         public,
-        ["/login", "/api/v1/healthz", "/api/v1/readyz", "/api/v1/version", "/api/v1/openapi.json"]
+        [
+            "/login",
+            "/login/callback",
+            "/logout",
+            "/api/v1/login-options",
+            "/api/v1/healthz",
+            "/api/v1/readyz",
+            "/api/v1/version",
+            "/api/v1/openapi.json",
+        ]
     );
 }
 
@@ -83,7 +92,8 @@ async fn whoever_shows_nothing_is_told_nothing_wherever_they_come_from() {
     let root = tempfile::tempdir().unwrap();
     let mut harness = Harness::on(root.path()).await;
     let head = harness.head().await;
-    let plain = reqwest::Client::builder().no_proxy().build().unwrap();
+    let plain =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let lists = || async {
         let mut statuses = Vec::new();
         for (method, path, access) in ROUTES {
@@ -102,8 +112,15 @@ async fn whoever_shows_nothing_is_told_nothing_wherever_they_come_from() {
         statuses
     };
     for (method, path, access, status) in lists().await {
-        // A link without its token lets nobody in.
-        let expected = if access == Access::Public && path != "/login" { 200 } else { 401 };
+        let expected = match (access, path.as_str()) {
+            // A link without its token lets nobody in, and there is no provider to come back from.
+            (Access::Public, "/login") => 401,
+            (Access::Public, "/login/callback") => 404,
+            // Whoever has no session has none afterwards.
+            (Access::Public, "/logout") => 303,
+            (Access::Public, _) => 200,
+            (_, _) => 401,
+        };
         assert_eq!(status, expected, "{method} {path}");
     }
     // Secrets that are empty are nobody's.

@@ -53,6 +53,7 @@ pub struct Setting {
     pub heartbeat_ms: u64,
     pub lease: Duration,
     pub api_keys: Option<ApiKeys>,
+    pub oidc: Option<servo_oidc::Provider>,
 }
 
 impl Default for Setting {
@@ -65,6 +66,7 @@ impl Default for Setting {
             heartbeat_ms: 30_000,
             lease: Duration::from_secs(600),
             api_keys: None,
+            oidc: None,
         }
     }
 }
@@ -116,6 +118,7 @@ impl Harness {
         api.worker_key = setting.worker_key.map(Into::into);
         api.lease = setting.lease;
         api.api_keys = setting.api_keys.clone();
+        api.oidc = setting.oidc.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());

@@ -1,12 +1,12 @@
 //! Another process that has the workspace: a server, or a command that is at work.
 
-use anyhow::Context;
 use async_trait::async_trait;
 use servo_api::client::Client;
 
 use super::Backend;
 use crate::location::Location;
-use crate::owner;
+use crate::login;
+use crate::target::Target;
 
 /// Another process.
 pub(super) struct Server {
@@ -16,18 +16,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The one of `--url`. It is shown `--key`, or `SERVO_TOKEN`, or else the token of the server that has the workspace
-    /// here, if that is the one.
-    pub(super) fn named(location: &Location) -> anyhow::Result<Option<Self>> {
-        let Some(url) = location.url.as_ref().filter(|url| !url.is_empty()) else { return Ok(None) };
-        let mut client = location.addressed(Client::new(url).context("SERVO_URL")?);
-        let of_environment = || std::env::var("SERVO_TOKEN").ok().filter(|value| !value.is_empty());
-        let token = location.key.clone().or_else(of_environment);
-        let token = token.or_else(|| owner::token_of(location, client.server()));
-        if let Some(token) = token {
-            client = client.with_access_token(token);
+    /// The one that flags, the environment or the context in use name.
+    pub(super) async fn named(location: &Location) -> anyhow::Result<Option<Self>> {
+        match Target::of(location)? {
+            Some(mut target) => {
+                login::renew(&mut target).await?;
+                Ok(Some(Self { client: target.client(location)?, named: true }))
+            }
+            None => Ok(None),
         }
-        Ok(Some(Self { client, named: true }))
     }
 
     /// The one that has the workspace on this machine.

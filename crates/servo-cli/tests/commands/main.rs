@@ -5,6 +5,7 @@
 mod backends;
 mod backfills;
 mod checks;
+mod contexts;
 mod execution;
 mod facts;
 mod first_hour;

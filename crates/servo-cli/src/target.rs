@@ -1,0 +1,104 @@
+//! Which server commands are about: flags, then the environment, then the context in use, then that of this directory.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use anyhow::{Context, bail};
+use servo_api::client::Client;
+
+use crate::contexts::{Contexts, LOCAL};
+use crate::location::Location;
+use crate::owner;
+
+/// Flags besides `--url` and `--key` that say which server is meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct TargetArgs {
+    /// Context of servo login, or local for the workspace on this machine.
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// Do not ask before something is stopped or removed on another machine.
+    #[arg(long, short = 'y', global = true)]
+    yes: bool,
+}
+
+/// A server that was named, by whatever.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) url: String,
+    pub(crate) key: Option<String>,
+    /// Name of the context, if it is one.
+    pub(crate) context: Option<String>,
+    /// Said in errors: who named it.
+    pub(crate) origin: &'static str,
+}
+
+impl Target {
+    /// The server that is meant; none if it is the one of this directory.
+    pub(crate) fn of(location: &Location) -> anyhow::Result<Option<Self>> {
+        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        let key = || location.key.clone().or_else(|| variable("SERVO_TOKEN"));
+        let url = location.url.clone().filter(|url| !url.is_empty());
+        let (name, origin) = match (&location.target.context, url, variable("SERVO_CONTEXT")) {
+            (Some(_), Some(_), _) if location.is_url_flag => {
+                bail!("--url and --context name a server each; give one")
+            }
+            (Some(name), ..) => (name.clone(), "--context"),
+            (None, Some(url), _) => {
+                let kept = || Contexts::read().map(|contexts| contexts.key_of(&url).map(str::to_owned));
+                let key = key().map_or_else(kept, |key| Ok(Some(key)))?;
+                let origin = if location.is_url_flag { "--url" } else { "SERVO_URL" };
+                return Ok(Some(Self { url, key, context: None, origin }));
+            }
+            (None, None, Some(name)) => (name, "SERVO_CONTEXT"),
+            (None, None, None) => match Contexts::read()?.current {
+                Some(name) => (name, "servo context use"),
+                None => return Ok(None),
+            },
+        };
+        if name == LOCAL {
+            return Ok(None);
+        }
+        let contexts = Contexts::read()?;
+        let context = contexts.named(&name).context(origin)?;
+        let key = key().or_else(|| context.key.clone());
+        Ok(Some(Self { url: context.url.clone(), key, context: Some(name), origin }))
+    }
+
+    /// Asks it. It is shown the key of the target, or else the token of the server that has the workspace here, if that
+    /// is the one.
+    pub(crate) fn client(&self, location: &Location) -> anyhow::Result<Client> {
+        let mut client = location.addressed(Client::new(&self.url).context(self.origin)?);
+        let key = self.key.clone().or_else(|| owner::token_of(location, client.server()));
+        if let Some(key) = key {
+            client = client.with_access_token(key);
+        }
+        Ok(client)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.context {
+            Some(name) => write!(f, "{name} ({})", self.url),
+            None => f.write_str(&self.url),
+        }
+    }
+}
+
+/// Names the target of something that cannot be undone: `cancel run_… on prod (https://…)?`. Somebody at a terminal is
+/// asked; a program is told. What is about this directory is not asked for.
+pub(crate) fn confirm(location: &Location, action: &str) -> anyhow::Result<()> {
+    let Some(target) = Target::of(location)? else { return Ok(()) };
+    if location.target.yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        eprintln!("{action} on {target}");
+        return Ok(());
+    }
+    eprint!("{action} on {target}? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was done"),
+    }
+}
