@@ -154,7 +154,7 @@ fn the_stories_reach_every_verdict_and_state() {
         seen.extend(model.data.quarantine.values().map(|_| "in quarantine".to_owned()));
     }
     // Stories have no external timers, no schedules, no sensors, no backfills, no retention, and no requests with an id; a
-    // conflict is in the tests of engines.
+    // conflict is in the tests of engines, and wipes are in the simulation.
     let is_untold = |kind: &EventKind| {
         matches!(
             kind,
@@ -190,6 +190,9 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::FreshnessObserved
                 | EventKind::ConditionsEvaluated
                 | EventKind::ConditionPauseChanged
+                | EventKind::PartitionsWiped
+                | EventKind::PartitionsMarked
+                | EventKind::PartitionsRestored
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());
