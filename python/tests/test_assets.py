@@ -285,7 +285,7 @@ def _asset_of(**options: object) -> Callable[[], object]:
             TypeError,
             r"^asset default/_function has no argument partition=: did you mean partitions=\?$",
         ),
-        (_asset_of(zzz=1), TypeError, r"has no argument zzz=: it has checks=, code_version=, "),
+        (_asset_of(zzz=1), TypeError, r"has no argument zzz=: it has automation=, checks=, code_version=, "),
         (
             _asset_of(key="a.b", name="b"),
             TypeError,

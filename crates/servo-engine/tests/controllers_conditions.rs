@@ -366,7 +366,8 @@ fn a_cron_condition_waits_for_all_upstreams_after_the_tick() {
         asset("c", &["a", "b"], Some(on_cron("0 6 * * *"))),
     ];
     let mut story = Story::new(assets);
-    assert_eq!(story.make("a", None), Vec::<String>::new(), "before the tick");
+    assert_eq!(story.make("b", None), Vec::<String>::new());
+    assert_eq!(story.make("a", None), Vec::<String>::new(), "the last tick was before the condition");
     assert_eq!(story.wait(6 * 3_600), BTreeSet::new(), "the tick alone is not enough");
     assert_eq!(story.make("a", None), Vec::<String>::new());
     assert_eq!(story.make("b", None), list(&["c"]));
@@ -595,7 +596,7 @@ fn condition(byte: &mut impl FnMut() -> u8) -> Option<Condition> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn conditions_equal_a_naive_evaluator_that_looks_at_everything(
@@ -627,7 +628,7 @@ proptest! {
                     let change = ChangePartitions {
                         name: "customers".to_owned(),
                         add: vec![format!("k{}", detail % 4)],
-                        remove: if which % 5 == 0 { vec![format!("k{}", (detail + 1) % 4)] } else { Vec::new() },
+                        remove: if which % 5 == 0 { vec![format!("k{}", (detail % 4 + 1) % 4)] } else { Vec::new() },
                         caller: Caller::user("me"),
                     };
                     story.ask(Input::ChangePartitions(change));

@@ -186,7 +186,11 @@ impl<'a> Evaluator<'a> {
             }
             Node::Any(scope, part) => any(self.upstream(scope, part, of, root, after)),
             Node::All(scope, part) => all(self.upstream(scope, part, of, root, after)),
-            Node::Tick(ticks) => happened(ticks.previous(self.now).map(moment)),
+            Node::Tick(ticks) => {
+                // A tick from before the condition was in force is not waited for.
+                let at = ticks.previous(self.now).map(moment);
+                Truth::state(at.is_some_and(|at| at > after && at >= root.in_force), at)
+            }
             Node::During(opening, closing) => self.during(opening, closing),
             Node::Latest(windows) => {
                 let partitions = &self.definitions.asset(of.asset).partitions;

@@ -145,7 +145,13 @@ impl<'a> Naive<'a> {
                 }
             }
         }
-        if handled != EventId::NIL {
+        let made = self.state.latest(&piece.0, piece.1.as_ref());
+        let made = made.map(|latest| latest.inputs_as_of().unwrap_or(latest.event_id()));
+        // A request that was made good is forgotten, unless a limit counts it: what fails after that was not asked for.
+        let is_limited =
+            self.state.condition(&piece.0).is_some_and(|it| format!("{:?}", it.condition).contains("AtMost"));
+        let is_forgotten = !is_limited && made.is_some_and(|read| read >= handled);
+        if handled != EventId::NIL && !is_forgotten {
             for run in self.state.runs() {
                 let of_piece = run.tasks.iter().filter(|task| {
                     task.key.asset() == piece.0 && task.key.partition() == piece.1 && task.state.is_terminal()
@@ -155,8 +161,6 @@ impl<'a> Naive<'a> {
                 handled = handled.max(read.unwrap_or(EventId::NIL));
             }
         }
-        let made = self.state.latest(&piece.0, piece.1.as_ref());
-        let made = made.map(|latest| latest.inputs_as_of().unwrap_or(latest.event_id()));
         handled.max(made.unwrap_or(EventId::NIL))
     }
 
@@ -292,7 +296,7 @@ impl<'a> Naive<'a> {
                 let zone = timezone.as_deref().unwrap_or("UTC");
                 let ticks = Cron::parse(cron).expect("checked").in_zone(zone).expect("checked");
                 let at = ticks.previous(self.now).map(moment);
-                state(at.is_some_and(|at| at > after), at)
+                state(at.is_some_and(|at| at > after && at >= in_force), at)
             }
             Condition::Latest { windows } => {
                 let pieces = self.pieces(&of.0);
