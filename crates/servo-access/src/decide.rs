@@ -15,7 +15,7 @@ use crate::quotas::Quota;
 use crate::state::ControlState;
 
 /// Longest name of a key, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 /// Keys that a server keeps, revoked ones included.
 const MOST_KEYS: usize = 100_000;
 /// Tenants of a server, and workspaces of a tenant.
@@ -28,9 +28,9 @@ pub struct NewKey {
     pub id: KeyId,
     /// The hash of its secret.
     pub hash: KeyHash,
-    /// What it is for.
+    /// Purpose, as stated by its creator.
     pub name: String,
-    /// What it is good for.
+    /// Grants that the key carries.
     pub grant: Grant,
     /// Whether a program uses it.
     pub service: bool,
@@ -178,8 +178,8 @@ fn create_key(
 ) -> Result<Vec<ControlData>, ControlRefusal> {
     let invalid = |field, problem: String| Err(ControlRefusal::Invalid { field, problem });
     let count = new.name.chars().count();
-    if !(1..=LONGEST_NAME).contains(&count) || new.name.chars().any(char::is_control) {
-        return invalid("name", format!("is 1 to {LONGEST_NAME} characters on one line"));
+    if !(1..=MAX_NAME_CHARS).contains(&count) || new.name.chars().any(char::is_control) {
+        return invalid("name", format!("is 1 to {MAX_NAME_CHARS} characters on one line"));
     }
     if let Some(at) = new.expires_at
         && at <= now

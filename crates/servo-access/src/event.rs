@@ -50,11 +50,11 @@ pub enum ControlData {
 pub struct KeyCreated {
     /// Its id.
     pub id: KeyId,
-    /// What it is for, as whoever made it says.
+    /// Purpose, as stated by its creator.
     pub name: String,
     /// The hash of its secret.
     pub hash: KeyHash,
-    /// What it is good for.
+    /// Grants that the key carries.
     #[serde(flatten)]
     pub grant: Grant,
     /// Whether a program uses it, and not a person.

@@ -115,11 +115,11 @@ pub struct Grant {
 pub struct Identity {
     /// The principal that goes into the log.
     pub principal: Principal,
-    /// What it may do; the union of all counts.
+    /// Grants of the identity; their union counts.
     pub grants: Vec<Grant>,
 }
 
-/// What somebody may do with a permission in a workspace.
+/// The extent of a permission in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// All of it.
@@ -138,7 +138,7 @@ impl Identity {
         Self { principal, grants: vec![Grant { role: Role::Admin, scope: Scope::Server, assets: None }] }
     }
 
-    /// What it may do with a permission in a workspace.
+    /// The extent that the identity has of a permission in a workspace.
     pub fn allows(&self, permission: Permission, tenant: &TenantId, workspace: &WorkspaceId) -> Allowed {
         let mut allowed = Allowed::Invisible;
         for grant in self.grants.iter().filter(|grant| grant.scope.has(tenant, workspace)) {

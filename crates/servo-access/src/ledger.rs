@@ -84,7 +84,7 @@ impl ControlLedger {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What is durable now.
+    /// The durable state.
     pub fn state(&self) -> Arc<ControlState> {
         self.inner.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -18,11 +18,11 @@ use crate::quotas::Quotas;
 pub struct ApiKey {
     /// Its id.
     pub id: KeyId,
-    /// What it is for.
+    /// Purpose, as stated by its creator.
     pub name: String,
     /// The hash of its secret.
     pub hash: KeyHash,
-    /// What it is good for.
+    /// Grants that the key carries.
     pub grant: Grant,
     /// Whether a program uses it, and not a person.
     pub service: bool,
