@@ -22,13 +22,13 @@ cargo mutants --version >/dev/null 2>&1 || { say "installing cargo-mutants"; car
 crates=(servo-runtime servo-worker servo-api servo-store servo-projections)
 where=()
 if [ "$#" -gt 0 ]; then
+  where+=(--workspace)
   for file in "$@"; do where+=(--file "$file"); done
 else
   for crate in "${crates[@]}"; do where+=(--package "$crate"); done
 fi
 
-# All of them have a number in a list that is the same for the same code; a shard of one takes one of them. To take a
-# sample in one go, every n-th is taken, beginning at a place that the seed decides.
+# The list is the same for the same code. Every n-th is taken, beginning at a place that the seed decides.
 total=$(cargo mutants --list "${where[@]}" | wc -l)
 [ "$total" -gt 0 ] || die "there is nothing to mutate in ${*:-${crates[*]}}"
 every=$(((total + count - 1) / count))
@@ -39,8 +39,9 @@ export SERVO_WITHOUT_UI=1 CARGO_PROFILE_DEV_DEBUG=0
 out=$PWD/${CARGO_TARGET_DIR:-target}
 mkdir -p "$out"
 # Exit codes 2 and 3 say that mutants were missed or timed out; that is what is counted below.
+# A copy of the tree is changed, never this one; IN_PLACE=1 spares the copy its build, and puts back what it changed.
 status=0
-cargo mutants "${where[@]}" --in-place --test-tool nextest --shard "$((seed % every))/$every" --output "$out" \
-  --no-shuffle --colors never -- --no-fail-fast=false || status=$?
+cargo mutants "${where[@]}" ${IN_PLACE:+--in-place} --test-tool nextest --sharding round-robin \
+  --shard "$((seed % every))/$every" --no-shuffle --colors never --output "$out" || status=$?
 case $status in 0 | 2 | 3) ;; *) die "cargo mutants has failed with exit code $status" ;; esac
 "$python" scripts/mutants.py "$out/mutants.out/outcomes.json"
