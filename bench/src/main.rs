@@ -2,6 +2,7 @@
 //!
 //! `make bench` prints a table and writes `target/bench/results.json`; `make bench FULL=1` adds what takes minutes.
 
+mod conditions;
 mod execution;
 mod fold;
 mod graphs;
@@ -68,6 +69,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("planning") {
         planning::measure(&mut results)?;
+    }
+    if wanted("conditions") {
+        conditions::measure(&mut results)?;
     }
     if wanted("partitions") {
         partitions::measure(&mut results)?;

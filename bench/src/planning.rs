@@ -240,6 +240,7 @@ fn manifest(assets: Vec<AssetDef>) -> Manifest {
         assets,
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         resources: Vec::new(),
     }
 }

@@ -42,6 +42,7 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
         assets: Vec::new(),
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("bench"),
     };
     workspace.deploy(deploy).await?;

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ENDED = ("SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED")
 
@@ -25,6 +28,8 @@ class Attempt:
     # Whether its worker has reported, and how often it did so when it was over.
     reported: bool = False
     late: int = 0
+    # Assets that were wiped while it was open: it does not count for them.
+    voided: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -108,25 +113,31 @@ class Model:
     waiting: dict[tuple[str, str | None], Made] = field(default_factory=dict)
     # Approved and not moved yet, by asset and id.
     approved: dict[tuple[str, str], Made] = field(default_factory=dict)
-    # Counted once, and then removed by retention, by asset and id.
+    # Counted once, and then removed by retention or a wipe, by asset and id.
     removed: set[tuple[str, str]] = field(default_factory=set)
     assets: set[str] = field(default_factory=set)
     # The code and the data of attempts, by their ids.
     dispatches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # How much was made when a partition was last wiped, and by which event.
+    wiped: dict[tuple[str, str | None], tuple[int, str]] = field(default_factory=dict)
 
     @property
     def tasks(self) -> list[tuple[Run, Task]]:
         """Every task with its run."""
         return [(run, task) for run in self.runs.values() for task in run.tasks.values()]
 
-    def newest(self) -> dict[tuple[str, str | None], Made]:
-        """Give the newest materialization, with data or without, by asset and partition."""
-        return {(made.asset, made.partition): made for made in self.made}
-
     def latest(self) -> dict[tuple[str, str | None], Made]:
         """Give the newest materialization that has data, by asset and partition."""
-        stored = (made for made in self.made if made.output.get("format") != "none")
-        return {(made.asset, made.partition): made for made in stored}
+        return self.newest(lambda made: made.output.get("format") != "none")
+
+    def newest(self, counts: Callable[[Made], bool] = lambda _: True) -> dict[tuple[str, str | None], Made]:
+        """Give the newest materialization since the last wipe, by asset and partition."""
+        newest: dict[tuple[str, str | None], Made] = {}
+        for number, made in enumerate(self.made):
+            key = (made.asset, made.partition)
+            if counts(made) and number >= self.wiped.get(key, (0, ""))[0]:
+                newest[key] = made
+        return newest
 
 
 def partition_of(task_key: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chaos.check.facts import decision, inputs
-from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of
+from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of, partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,8 @@ class _Replay:
             "MaterializationApproved": self.approved,
             "MaterializationRejected": self.rejected,
             "MaterializationReleased": self.released,
+            "PartitionsWiped": self.wiped,
+            "PartitionsRestored": self.restored,
             "RetentionApplied": self.expired,
             "AssetsDeployed": self.deployed,
             "WorkerRegistered": self.registered,
@@ -85,6 +87,36 @@ class _Replay:
 
     def deployed(self, event: Event) -> None:
         self.model.assets |= {entry["definition"]["key"] for entry in event.payload.get("upsert", [])}
+
+    def wiped(self, event: Event) -> None:
+        """Forget what was made, and what is at work: a result from before a wipe does not count."""
+        asset, keeps = event.payload["asset_key"], event.payload.get("keep_data", False)
+        meant = _meant(event)
+        self.void(asset, meant)
+        for key, made in self.model.newest().items():
+            if key[0] == asset and meant(key[1]):
+                self.model.wiped[key] = (len(self.model.made), event.id)
+                if not keeps:
+                    self.model.removed.add((made.asset, made.id))
+        for name, made in list(self.model.approved.items()):
+            if made.asset == asset and meant(made.partition):
+                del self.model.approved[name]
+                self.approvals.pop(name, None)
+        if not keeps:
+            for key in [key for key in self.model.waiting if key[0] == asset and meant(key[1])]:
+                del self.model.waiting[key]
+
+    def void(self, asset: str, meant: Callable[[str | None], bool]) -> None:
+        """Let what open attempts make of an asset not count."""
+        for run, task in self.model.tasks:
+            makes = asset in task.assets and not task.key.endswith(":check")
+            if makes and task.open is not None and not run.cancelled and meant(partition_of(task.key)):
+                task.open.voided.add(asset)
+
+    def restored(self, event: Event) -> None:
+        change = event.payload["change"]
+        for key in [key for key, (_, by) in self.model.wiped.items() if by == change]:
+            del self.model.wiped[key]
 
     def registered(self, event: Event) -> None:
         self.workers[event.payload["worker_id"]] = set(event.payload["queues"])
@@ -304,6 +336,8 @@ class _Replay:
 
     def count(self, run: Run, task: Task, attempt: Attempt, event: Event) -> None:
         for output in attempt.outputs:
+            if output["asset"] in attempt.voided:
+                continue
             if output["state"] == "COMMITTED" and output["asset"] in task.assets:
                 key = (run.id, task.key, output["asset"])
                 if key in self.counted:
@@ -374,3 +408,9 @@ class _Replay:
 
 def _made(run: Run, task: Task, attempt: Attempt, output: dict[str, Any], event: Event) -> Made:
     return Made(output["asset"], task.partition, attempt.id, output, task.key, run.id, event.at)
+
+
+def _meant(event: Event) -> Callable[[str | None], bool]:
+    """Say which partitions a wipe is about: none stand for an asset without any."""
+    ranges = [(one["from"], one.get("to", one["from"])) for one in event.payload.get("partitions", [])]
+    return lambda key: not ranges if key is None else any(first <= key <= last for first, last in ranges)

@@ -26,6 +26,7 @@ GROUPS = {
     "How and where tasks run": "Retry Freshness Compute",
     "Schedules and sensors": "schedule sensor push_sensor asset_sensor run_status_sensor file_sensor "
     "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
+    "Notifications": "notify Slack Webhook Email Command",
     "Tests and tools": "materialize collecting Registry",
     "Clients of a server": "Client AsyncClient",
 }

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROOT = SOURCE.parent.parent
 FLIGHTS = ROOT / "examples" / "flights"
 NEWS = ROOT / "examples" / "news"
+SHOP = ROOT / "examples" / "shop"
+BINARY = ROOT / "target" / "debug" / "servo"
 TEMPLATE = ROOT / "crates" / "servo-cli" / "templates"
 
 
@@ -179,3 +181,13 @@ def test_the_news_are_made_as_the_page_of_the_example_says(news: Callable[..., s
     news("materialize", "core.items", "--partition", "2026-01-06T00:00", **prod)
     count = "select count(*) as n from core.items where _partition = '2026-01-05T23:00:00Z'"
     assert rows(news, count) == [{"n": 160}]
+
+
+def test_the_shop_declares_when_each_of_its_assets_is_made() -> None:
+    assert scanned(SHOP) == {"raw/orders", "shop/stock", "shop/revenue", "shop/report", "shop/letter"}
+
+
+@pytest.mark.skipif(not BINARY.exists(), reason="stories need the binary: cargo build -p servo-cli")
+def test_the_shop_keeps_itself_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVO_BINARY", str(BINARY))
+    assert "passed" in output_of_tests(SHOP)

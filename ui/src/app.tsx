@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { Health } from "./frame/Health";
 import { Keys } from "./frame/Keys";
+import { Me } from "./frame/Me";
 import { Palette } from "./frame/Palette";
 import { SignedOut } from "./frame/SignedOut";
 import { Home } from "./home/Home";
@@ -115,6 +116,7 @@ export function App() {
           <span className="ellipsis">Search or jump to…</span>
           <span className="key">Ctrl K</span>
         </button>
+        <Me />
         <Health />
         <button type="button" className="button quiet small hide-small" aria-label="Switch between light and dark" onClick={toggleTheme}>
           {icons.moon}

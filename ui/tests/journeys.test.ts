@@ -376,6 +376,52 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
+  test("whoever shows a key signs in and comes back to the same page", async () => {
+    const { page, wrongs, close } = await open(browser, server);
+    await page.context().clearCookies();
+    await page.goto(`${server.url}/assets/clean/tidy?tab=definition`);
+    await page.getByLabel("API key").fill("wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("The server does not know this key.").waitFor();
+    await page.getByLabel("API key").fill(server.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("As declared").waitFor();
+    expect(page.url()).toContain("/assets/clean/tidy?tab=definition");
+    wrongs.splice(0, wrongs.length, ...wrongs.filter((each) => !each.includes("401")));
+    await close();
+  });
+
+  test("a viewer sees what others may do, and why not, and cannot act", async () => {
+    const { page, close } = await open(browser, server);
+    // Roles come with keys of servo serve; what the server answers a viewer is held by tests of its own.
+    await page.route("**/api/v1/me", (route) => route.fulfill({ json: { principal: "user:zoe", roles: ["viewer"], permissions: ["assets.read", "runs.read", "automation.read", "settings.read", "admission.read"] } }));
+    const places: [string, string][] = [
+      ["/", "Materialize…"],
+      ["/assets/clean/tidy", "Materialize…"],
+      ["/backfills", "New backfill…"],
+      ["/automation/schedules/nightly", "Tick now…"],
+      ["/automation/sensors/orders", "Dry run…"],
+      ["/settings", "Pause…"],
+      ["/sql", "Run"],
+    ];
+    for (const [path, name] of places) {
+      await page.goto(server.url + path);
+      const button = page.getByRole("button", { name, exact: true }).first();
+      await button.waitFor();
+      await until(`${name} of ${path} is disabled`, async () => ((await button.isDisabled()) ? true : undefined));
+      expect(await button.getAttribute("title"), path).toContain("You have the role viewer here");
+    }
+    await page.getByText("zoe (viewer)").waitFor();
+    await page.goto(`${server.url}/automation`);
+    await until("the switch is disabled", async () => ((await page.getByRole("switch").first().isDisabled()) ? true : undefined));
+    await page.keyboard.press("m");
+    await page.getByRole("dialog", { name: "Materialize" }).waitFor();
+    await page.keyboard.type("raw.source");
+    await page.getByText("1 task").first().waitFor();
+    expect(await page.getByRole("button", { name: "Materialize raw.source" }).isDisabled()).toBe(true);
+    await close();
+  });
+
   test("every page is accessible, fits its width, and looks as it should in both themes", async () => {
     await server.materialize({ selection: "held.short" }, ["FAILED"]);
     const failed = await server.materialize({ selection: "broken.divide" }, ["FAILED"]);

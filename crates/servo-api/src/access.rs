@@ -39,6 +39,7 @@ pub enum Access {
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/login", Access::Public),
+    (Method::GET, "/api/v1/me", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -85,6 +86,26 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/partitions/stale", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/why", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe/preview",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/mark",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/undo",
+        Access::Needs(Permission::PartitionsChange),
+    ),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,
@@ -98,6 +119,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::POST, "/api/v1/deployments/preview", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments/{number}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/deployments/{number}/diff", Access::Needs(Permission::AssetsRead)),
@@ -147,6 +169,19 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/schedules/{schedule}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::GET, "/api/v1/notifications", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/notifications", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationRead)),
+    (Method::PUT, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationChange)),
+    (Method::DELETE, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/notifications/{notification}/history", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/notifications/{notification}/pause", Access::Needs(Permission::AutomationChange)),
+    (
+        Method::POST,
+        "/api/v1/notifications/{notification}/resume",
+        Access::Needs(Permission::AutomationChange),
+    ),
+    (Method::POST, "/api/v1/notifications/{notification}/test", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationRead)),
@@ -197,6 +232,27 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         Method::POST,
         "/api/v1/orchestration/backfills/{backfill_id}/retry-failed",
         Access::Needs(Permission::RunsRetry),
+    ),
+    (Method::GET, "/api/v1/orchestration/conditions", Access::Needs(Permission::AutomationRead)),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/evaluations",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/resume",
+        Access::Needs(Permission::AutomationOperate),
     ),
     (Method::POST, "/api/v1/sql", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/sql/tables", Access::Needs(Permission::SqlRun)),
@@ -296,7 +352,8 @@ impl App {
         authenticate(&self.authenticators, request, self.workspace().now()).await
     }
 
-    fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
+    /// Whether somebody has a permission in this workspace.
+    pub(crate) fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
         let layout = self.workspace().layout();
         who.identity.allows(permission, layout.tenant(), layout.workspace())
     }

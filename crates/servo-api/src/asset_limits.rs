@@ -56,6 +56,7 @@ const RULES: &[(Method, &str, AssetRule)] = &[
     (Method::POST, "/api/v1/orchestration/backfills/preview", AssetRule::Route),
     (Method::GET, "/api/v1/code", AssetRule::Route),
     (Method::POST, "/api/v1/logins", AssetRule::Route),
+    (Method::GET, "/api/v1/me", AssetRule::Route),
 ];
 
 /// The assets that a request may be about.

@@ -21,9 +21,11 @@
 mod admission;
 mod audit;
 mod backfills;
+mod conditions;
 mod error;
 mod lists;
 mod logs;
+mod notifications;
 mod partitions;
 mod retention;
 mod runs;

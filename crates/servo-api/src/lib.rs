@@ -25,6 +25,8 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod ui;
 pub mod views;
 

@@ -82,8 +82,12 @@ codes! {
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
     /// There is no such sensor.
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
+    /// There is no such notification rule.
+    UnknownNotification = "unknown_notification", NOT_FOUND, "Unknown notification rule";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// The asset has no automation condition.
+    UnknownCondition = "unknown_condition", NOT_FOUND, "No automation";
     /// There is no such deployment.
     UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.
@@ -100,6 +104,10 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// A run is at work on a partition that is to be wiped.
+    PartitionBusy = "partition_busy", CONFLICT, "A run is at work on the partition";
+    /// Nothing was wiped or marked that can be undone.
+    NothingToUndo = "nothing_to_undo", CONFLICT, "Nothing to undo";
     /// Everything that was asked for is up to date.
     UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.

@@ -85,11 +85,15 @@ impl From<Refusal> for Problem {
             Refusal::Cancelled { .. } => Code::TaskCancelled,
             Refusal::AttemptEnded { .. } => Code::AttemptEnded,
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
+            Refusal::PartitionBusy { .. } => Code::PartitionBusy,
+            Refusal::NothingToUndo { .. } => Code::NothingToUndo,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
+            Refusal::UnknownNotification { .. } => Code::UnknownNotification,
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
+            Refusal::UnknownCondition { .. } => Code::UnknownCondition,
             Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
             Refusal::DefinedByCode { .. } => Code::DefinedByCode,
@@ -107,6 +111,7 @@ impl From<Refusal> for Problem {
             | Refusal::BadSetting(_)
             | Refusal::LongReason { .. }
             | Refusal::BadMessageId { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. } => Code::InvalidRequest,
             Refusal::TooManyPartitions { count, limit, .. } => {
                 return quota("max_dynamic_partitions", u64::from(*limit), *count as u64);
@@ -137,7 +142,10 @@ impl From<RequestError> for Problem {
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
-            RequestError::Backfill(_) => Problem::new(Code::InvalidRequest, detail),
+            RequestError::Backfill(_) | RequestError::Partitions(_) => {
+                Problem::new(Code::InvalidRequest, detail)
+            }
+            RequestError::UnknownAsset { .. } => Problem::new(Code::UnknownAsset, detail),
             RequestError::BackfillActive { .. } => Problem::new(Code::InvalidStateTransition, detail),
             RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => {
                 Problem::new(Code::NothingToRetry, detail)

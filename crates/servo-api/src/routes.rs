@@ -6,6 +6,7 @@ mod audit;
 mod backfills;
 mod changes;
 mod code;
+mod conditions;
 mod conflicts;
 mod deployment_history;
 mod deployments;
@@ -17,6 +18,9 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod me;
+mod notifications;
+mod partition_life;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -90,6 +94,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -112,12 +117,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(partition_life::preview))
+        .routes(routes!(partition_life::wipe))
+        .routes(routes!(partition_life::mark))
+        .routes(routes!(partition_life::undo))
         .routes(routes!(staleness::list))
         .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
+        .routes(routes!(deployments::preview))
         .routes(routes!(deployment_history::list, deployments::deploy))
         .routes(routes!(deployment_history::show))
         .routes(routes!(deployment_history::diff))
@@ -154,6 +164,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(conditions::list))
+        .routes(routes!(conditions::explain))
+        .routes(routes!(conditions::evaluations))
+        .routes(routes!(conditions::pause))
+        .routes(routes!(conditions::resume))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))

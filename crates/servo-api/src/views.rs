@@ -9,6 +9,7 @@ mod attempts;
 mod audit;
 mod backfills;
 mod changes;
+mod conditions;
 mod conflicts;
 mod definition_diff;
 mod deployments;
@@ -18,9 +19,12 @@ mod logins;
 mod logs;
 mod materialization_detail;
 mod materializations;
+mod me;
 mod names;
+mod notifications;
 mod outputs;
 mod pages;
+mod partition_life;
 mod partition_summary;
 mod plans;
 mod readiness;
@@ -48,12 +52,15 @@ pub use backfills::{
     ChangeBackfillBody, RetryBackfillBody,
 };
 pub use changes::Changes;
+pub use conditions::{
+    Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
+};
 pub use conflicts::Conflict;
 pub use definition_diff::FieldChange;
 pub(crate) use definition_diff::{Fields, fields as differing_fields};
 pub use deployments::{
     AssetVersion, DefinitionDiff, Deployed, Deployment, DeploymentDetail, DeploymentDiff, DiffCounts,
-    RollbackBody, RolledBack,
+    Repartitioned, RollbackBody, RolledBack,
 };
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
@@ -61,16 +68,20 @@ pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
+pub use me::Me;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
+pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
-    SensorPage, TaskPage, TickPage,
+    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage,
+    ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage, NotificationRecordPage,
+    NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage,
+    TaskPage, TickPage,
 };
+pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
 pub use readiness::{Readiness, ReadinessCheck};

@@ -83,7 +83,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     // Before an interpreter begins to read them.
     let sources = code.sources();
     let mut session =
-        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
+        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All, Some(&url)).await?;
     let token = random_token()?;
     ownership.advertise(url.clone(), token.clone())?;
     let paint = Paint::for_stderr();

@@ -5,6 +5,7 @@ mod admin_log;
 mod admission;
 mod assets;
 mod audit;
+mod automation;
 mod backend;
 mod backfills;
 mod checks;
@@ -29,9 +30,11 @@ mod live;
 mod location;
 mod materialization;
 mod materialize;
+mod notifications;
 mod open;
 mod output;
 mod owner;
+mod partition_life;
 mod partitions;
 mod plan;
 mod project;
@@ -128,9 +131,15 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
-    /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+    /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
     #[command(subcommand)]
     Sensor(sensors::Command),
+    /// Look at automation conditions of assets: list, explain, pause, resume.
+    #[command(subcommand)]
+    Automation(automation::Command),
+    /// Look at notification rules, test, pause and resume them; create those that no code declares.
+    #[command(subcommand)]
+    Notification(notifications::Command),
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
@@ -222,6 +231,8 @@ impl Command {
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
+            Self::Automation(_) => "automation",
+            Self::Notification(_) => "notification",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
@@ -262,8 +273,10 @@ fn main() -> ExitCode {
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
+            Command::Automation(command) => automation::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
+            Command::Notification(command) => notifications::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Check(command) => checks::run(&cli.location, &command, format).await,

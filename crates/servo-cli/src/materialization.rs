@@ -13,8 +13,9 @@ const WIDEST: usize = 40;
 pub(crate) fn print(made: &MaterializationDetail) {
     let latest = &made.materialization;
     let which = latest.partition.as_deref().map(|partition| format!(" {partition}")).unwrap_or_default();
+    let by = latest.run_id.map_or_else(|| "nobody: it was marked".to_owned(), |run| run.to_string());
     let mut facts = vec![
-        fact("made", format!("{} by {}", latest.materialized_at, latest.run_id)),
+        fact("made", format!("{} by {by}", latest.materialized_at)),
         fact("materialization", latest.materialization_id.to_string()),
     ];
     facts.extend(made.row_count.map(|rows| fact("rows", rows.to_string())));

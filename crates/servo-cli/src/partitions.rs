@@ -1,4 +1,5 @@
-//! `servo partition list|stale|add|remove`: which partitions there are and what is known of them; keys of dynamic ones.
+//! `servo partition list|stale|wipe|mark|undo|add|remove`: which partitions there are and what is known of them; keys of
+//! dynamic ones.
 
 use servo_api::Page;
 use servo_api::client::{ListOptions, first_pages};
@@ -9,9 +10,10 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::partition_life::{self, Mark, Undo, Wipe};
 use crate::staleness;
 
-/// Look at partitions; add and remove keys of dynamic ones.
+/// Look at partitions; wipe and mark them; add and remove keys of dynamic ones.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// The partitions of an asset, newest first.
@@ -29,6 +31,12 @@ pub(crate) enum Command {
         #[arg(long)]
         cursor: Option<String>,
     },
+    /// Forget what was made of partitions, and remove their data.
+    Wipe(Wipe),
+    /// Say that partitions are materialized, or that they failed.
+    Mark(Mark),
+    /// Undo a wipe that kept the data, or a mark.
+    Undo(Undo),
     /// The partitions that are not what they would be if they were made now, and why.
     #[command(
         after_help = "Examples:\n  servo partition stale\n  servo partition stale '+analytics.weekly' --limit 100\n  servo partition stale raw.flights --reason code-changed"
@@ -59,6 +67,9 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         Command::List { asset, limit, cursor } => {
             list(location, asset, usize::from(*limit), cursor.clone(), format).await?
         }
+        Command::Wipe(options) => return partition_life::wipe(location, options, format).await,
+        Command::Mark(options) => return partition_life::mark(location, options, format).await,
+        Command::Undo(options) => return partition_life::undo(location, options, format).await,
         Command::Stale(options) => staleness::list(location, options, format).await?,
         Command::Add { name, keys } => {
             let body = ChangePartitionsBody { add: keys.clone(), ..ChangePartitionsBody::default() };
@@ -112,7 +123,7 @@ fn table(asset: &Asset, page: &Page<Partition>) {
             partition.partition.clone().unwrap_or_default(),
             status(partition),
             latest.map(|latest| latest.materialized_at.to_string()).unwrap_or_default(),
-            latest.map(|latest| latest.run_id.to_string()).unwrap_or_default(),
+            latest.and_then(|latest| latest.run_id).map(|run| run.to_string()).unwrap_or_default(),
         ]
     };
     output::table(&["partition", "status", "materialized", "run"], &[], page.items.iter().map(row).collect());

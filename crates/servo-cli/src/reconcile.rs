@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use servo_runtime::{Reconciled, Stores, SystemClock, answer_evaluations, catch_up, reconcile_once};
+use servo_engine::notification::{Delivery, Notified};
+use servo_runtime::{
+    Reconciled, Stores, SystemClock, answer_evaluations, answer_notifications, catch_up, reconcile_once,
+};
 use servo_store::{DataRoot, SystemPutIds};
 use servo_worker::{DataLocations, RunnerSettings, Runners};
 use tokio::task::JoinSet;
@@ -12,6 +15,7 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::owner::{self, Kind};
+use crate::session;
 
 /// Options of `servo reconcile`.
 #[derive(clap::Args)]
@@ -58,12 +62,20 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     if let Some(runners) = runners {
         runners.shutdown().await;
     }
+    let mut notified = 0;
+    if !done.notifications.is_empty() {
+        let sent = send(location, std::mem::take(&mut done.notifications)).await?;
+        notified = sent.iter().filter(|answer| answer.failure.is_none()).count();
+        let next = answer_notifications(&stores, secret.clone(), &SystemClock, put_ids.clone(), sent).await?;
+        done = Reconciled { projected_seq: done.projected_seq, events: done.events + next.events, ..next };
+    }
     if format == Format::Json {
         output::json(&serde_json::json!({
             "projected_seq": done.projected_seq,
             "lag_batches": done.lag,
             "events": done.events,
             "evaluations": evaluated,
+            "notifications": notified,
             "dispatches": done.dispatches.iter().map(|dispatch| serde_json::json!({
                 "run_id": dispatch.attempt.run_id.to_string(),
                 "task_key": dispatch.attempt.task_key.to_string(),
@@ -90,6 +102,20 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         return Ok(Exit::Lagging);
     }
     Ok(Exit::Done)
+}
+
+/// Sends notifications, all at once; what came of each.
+async fn send(location: &Location, deliveries: Vec<Delivery>) -> anyhow::Result<Vec<Notified>> {
+    let senders = session::senders(location, None)?;
+    let mut sent = JoinSet::new();
+    for delivery in deliveries {
+        let senders = senders.clone();
+        sent.spawn(async move {
+            let failure = senders.send(&delivery).await.err();
+            Notified { notification_id: delivery.notification_id, attempt: delivery.attempt, failure }
+        });
+    }
+    Ok(sent.join_all().await)
 }
 
 /// Interpreters of the project that call functions of schedules and sensors; none where there is no project.

@@ -5,15 +5,19 @@ use serde_json::Value;
 use servo_api::Page;
 use servo_api::client::{ListOptions, all_pages, first_pages};
 use servo_api::views::{
-    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorEval, SensorEvaluation, VersionBody,
+    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
+    VersionBody,
 };
+use servo_engine::RunState;
 
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::{Location, random};
 use crate::output::{self, Format};
+use crate::plan::ConfigArgs;
+use crate::schedules::tag;
 
-/// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+/// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// List sensors.
@@ -80,6 +84,14 @@ pub(crate) enum Command {
     /// Resume a sensor.
     #[command(after_help = "Example:\n  servo sensor resume inbox")]
     Resume(Which),
+    /// Create a sensor that no code declares: it is told something, and requests a selection.
+    #[command(
+        after_help = "Examples:\n  servo sensor create uploaded --push --select raw.uploads\n  servo sensor create both --on raw.a --on raw.b --all-of --select 'mart.*'\n  servo sensor create mend --run-status failed --select ops.report"
+    )]
+    Create(Box<Create>),
+    /// Delete a sensor that was created with `servo sensor create`. Its evaluations stay.
+    #[command(after_help = "Example:\n  servo sensor delete uploaded")]
+    Delete(Which),
     /// Set the cursor of a sensor, or let it begin anew.
     #[command(
         after_help = "Examples:\n  servo sensor reset-cursor inbox\n  servo sensor reset-cursor inbox --to 2013-01-15"
@@ -91,6 +103,49 @@ pub(crate) enum Command {
         #[arg(long, value_name = "CURSOR")]
         to: Option<String>,
     },
+}
+
+/// A new sensor.
+#[derive(clap::Args)]
+pub(crate) struct Create {
+    /// Letters, digits, `_` and `-`.
+    name: String,
+    /// What to request.
+    #[arg(long = "select", value_name = "SELECTION")]
+    selection: String,
+    /// Messages can be sent to it.
+    #[arg(long)]
+    push: bool,
+    /// An asset whose materializations it is told of.
+    #[arg(long, value_name = "ASSET")]
+    on: Vec<String>,
+    /// Wait until all of these were materialized.
+    #[arg(long, requires = "on")]
+    all_of: bool,
+    /// How runs end that it is told of: succeeded, failed, cancelled, timed_out.
+    #[arg(long, value_name = "STATE", value_parser = run_state)]
+    run_status: Vec<RunState>,
+    /// For people.
+    #[arg(long)]
+    description: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// A tag of its runs.
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    tags: Vec<(String, String)>,
+    /// Higher runs first.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i32,
+    /// Begin paused.
+    #[arg(long)]
+    paused: bool,
+}
+
+fn run_state(text: &str) -> Result<RunState, String> {
+    let wanted = "expected succeeded, failed, cancelled or timed_out";
+    RunState::from_name(&text.to_uppercase())
+        .filter(|state| state.is_terminal())
+        .ok_or_else(|| wanted.to_owned())
 }
 
 /// Which sensor, as its caller knows it.
@@ -122,6 +177,8 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             return evaluate(location, sensor, &body, format).await;
         }
         Command::Push { sensor, id, data } => push(location, sensor, id.as_deref(), data, format).await?,
+        Command::Create(new) => create(location, new, format).await?,
+        Command::Delete(which) => change(location, which, Change::Delete, format).await?,
         Command::Pause(which) => change(location, which, Change::Pause, format).await?,
         Command::Resume(which) => change(location, which, Change::Resume, format).await?,
         Command::ResetCursor { which, to } => {
@@ -341,7 +398,33 @@ async fn push(
 enum Change {
     Pause,
     Resume,
+    Delete,
     ResetCursor(Option<String>),
+}
+
+async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Result<()> {
+    let body = SensorBody {
+        name: new.name.clone(),
+        selection: new.selection.clone(),
+        push: new.push,
+        on: new.on.clone(),
+        all_of: new.all_of,
+        run_status: new.run_status.clone(),
+        description: new.description.clone(),
+        tags: new.tags.iter().cloned().collect(),
+        config: new.config.body()?,
+        priority: new.priority,
+        enabled: Some(!new.paused),
+        expected_state_version: None,
+        client_request_id: None,
+    };
+    let accepted =
+        through(location, Need::ChangeProject, async |client| Ok(client.create_sensor(&body).await?)).await?;
+    if format == Format::Json {
+        return output::json(&accepted);
+    }
+    output::line(format_args!("{} is defined; servo sensor show {0} shows it", new.name));
+    Ok(())
 }
 
 async fn change(location: &Location, which: &Which, change: Change, format: Format) -> anyhow::Result<()> {
@@ -351,6 +434,7 @@ async fn change(location: &Location, which: &Which, change: Change, format: Form
         Ok(match &change {
             Change::Pause => client.pause_sensor(sensor, &body).await?,
             Change::Resume => client.resume_sensor(sensor, &body).await?,
+            Change::Delete => client.delete_sensor(sensor, &body).await?,
             Change::ResetCursor(cursor) => {
                 let cursor = cursor.clone();
                 let body = ResetCursorBody { cursor, expected_state_version, client_request_id: None };
@@ -367,6 +451,7 @@ async fn change(location: &Location, which: &Which, change: Change, format: Form
         (Change::Pause, false) => "was paused already".to_owned(),
         (Change::Resume, true) => "is active".to_owned(),
         (Change::Resume, false) => "was active already".to_owned(),
+        (Change::Delete, _) => "is deleted; its evaluations stay".to_owned(),
         (Change::ResetCursor(None), true) => "begins anew".to_owned(),
         (Change::ResetCursor(Some(cursor)), true) => format!("goes on from {}", shortened(cursor)),
         (Change::ResetCursor(_), false) => "had that cursor already".to_owned(),

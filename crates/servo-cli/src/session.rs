@@ -11,8 +11,9 @@ use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
 use servo_engine::{Caller, Deploy, RegisterWorker, SettingOrigin, StartWith, State, read_settings};
+use servo_notify::Senders;
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, LOCAL_WORKERS, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, LOCAL_WORKERS, Notifier, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
@@ -52,6 +53,7 @@ impl Session {
         slots: usize,
         reach: WorkerScope,
         dispatching: Dispatching,
+        url: Option<&str>,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
@@ -90,6 +92,7 @@ impl Session {
         config.retention = config.automation;
         config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         config.dispatching = dispatching;
+        config.notifier = Some(senders(location, url)?);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -164,6 +167,23 @@ impl Session {
     }
 }
 
+/// Sends notifications, with links to where people look.
+pub(crate) fn senders(location: &Location, url: Option<&str>) -> anyhow::Result<Arc<dyn Notifier>> {
+    // Whoever serves others says what a rule may reach; whoever works alone may reach everything anyway.
+    let is_served = location.command == "serve";
+    let allows = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    let public = std::env::var("SERVO_PUBLIC_URL").ok().filter(|url| !url.is_empty());
+    let mut senders = Senders::new(location.workspace.to_string())
+        .map_err(|failure| anyhow::anyhow!(failure.message))?
+        .with_link_base(public.or_else(|| url.map(str::to_owned)))
+        .with_private_addresses(!is_served)
+        .with_commands(!is_served || allows("SERVO_NOTIFY_COMMANDS"));
+    if let Ok(project) = location.project.find() {
+        senders = senders.with_project(project.root().to_path_buf());
+    }
+    Ok(Arc::new(senders))
+}
+
 /// Lets the data of assets be where `servo.toml` says, if it says so.
 pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Result<()> {
     if let Some(place) = project.storage() {
@@ -202,9 +222,10 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
     let (schedules, sensors) = (definitions.schedules().to_vec(), definitions.sensors().to_vec());
+    let notifications = definitions.notifications().to_vec();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, notifications, caller })
 }
 
 /// The workers that run the tasks of a workspace.

@@ -142,6 +142,11 @@ ulid_type!(
     EvaluationId,
     "evaluation id"
 );
+ulid_type!(
+    /// Names one notification rule, whatever it is called.
+    RuleId,
+    "notification rule id"
+);
 
 /// Accepts only the output of `Display`, so that text and id are one to one: upper case, no look-alike letters.
 fn parse_ulid(what: &'static str, text: &str) -> Result<Ulid, ParseError> {

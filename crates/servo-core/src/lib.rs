@@ -62,7 +62,8 @@ pub use clock::{Clock, ManualClock};
 pub use cron::Cron;
 pub use fingerprint::{Fingerprint, fingerprint, sha256_hex};
 pub use ids::{
-    AttemptId, BackfillId, EvaluationId, EventId, MaterializationId, PlanId, PutId, ScheduleId, SensorId,
+    AttemptId, BackfillId, EvaluationId, EventId, MaterializationId, PlanId, PutId, RuleId, ScheduleId,
+    SensorId,
 };
 pub use names::{TenantId, WorkspaceId};
 pub use parse_error::ParseError;

@@ -52,11 +52,13 @@ pub enum Mistake {
     SlotLeakedByLostWorker,
     /// A worker is registered without a look at its proof.
     UnprovenWorkerRegistered,
+    /// A result of an attempt that was dispatched before a wipe counts.
+    WipeUndoneByLateResult,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -80,6 +82,7 @@ impl Mistake {
         Self::LostWorkerCounted,
         Self::SlotLeakedByLostWorker,
         Self::UnprovenWorkerRegistered,
+        Self::WipeUndoneByLateResult,
     ];
 }
 

@@ -43,6 +43,14 @@ impl RunId {
         Self(u128::from_be_bytes(bytes))
     }
 
+    /// Stands for no run where an id must be given: whatever it says was not done by one.
+    pub const NIL: Self = Self(0);
+
+    /// The run; none if this stands for none.
+    pub fn some(self) -> Option<Self> {
+        (self != Self::NIL).then_some(self)
+    }
+
     /// The 16 bytes of the id, first byte highest.
     pub const fn to_u128(self) -> u128 {
         self.0

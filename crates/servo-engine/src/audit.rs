@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{BackfillChange, Input, ScheduleChange, SensorChange, Verdict};
+use crate::command::{BackfillChange, Input, NotificationChange, ScheduleChange, SensorChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -26,6 +26,9 @@ impl Act {
     pub(crate) const RETRY_NOW: &'static str = "run.retry_now";
     pub(crate) const DEPLOY: &'static str = "assets.deploy";
     pub(crate) const PARTITIONS: &'static str = "partitions.change";
+    pub(crate) const WIPE_PARTITIONS: &'static str = "partitions.wipe";
+    pub(crate) const MARK_PARTITIONS: &'static str = "partitions.mark";
+    pub(crate) const RESTORE_PARTITIONS: &'static str = "partitions.undo";
     pub(crate) const SETTINGS: &'static str = "settings.change";
     pub(crate) const PAUSE: &'static str = "dispatch.pause";
     pub(crate) const RESUME: &'static str = "dispatch.resume";
@@ -46,6 +49,13 @@ impl Act {
     pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
     pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
     pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
+    pub(crate) const PAUSE_CONDITION: &'static str = "automation.pause";
+    pub(crate) const RESUME_CONDITION: &'static str = "automation.resume";
+    pub(crate) const DEFINE_NOTIFICATION: &'static str = "notification.define";
+    pub(crate) const PAUSE_NOTIFICATION: &'static str = "notification.pause";
+    pub(crate) const RESUME_NOTIFICATION: &'static str = "notification.resume";
+    pub(crate) const REMOVE_NOTIFICATION: &'static str = "notification.remove";
+    pub(crate) const TEST_NOTIFICATION: &'static str = "notification.test";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
     pub(crate) const RETENTION: &'static str = "retention.apply";
@@ -62,6 +72,11 @@ impl Act {
     /// The action of a pause, or of its end.
     pub(crate) fn pause_action(paused: bool) -> &'static str {
         if paused { Self::PAUSE } else { Self::RESUME }
+    }
+
+    /// The action of a pause of an asset's automation, or of its end.
+    pub(crate) fn condition_action(paused: bool) -> &'static str {
+        if paused { Self::PAUSE_CONDITION } else { Self::RESUME_CONDITION }
     }
 
     /// The action of a cancellation.
@@ -87,6 +102,17 @@ impl Act {
             Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
             Input::ChangePartitions(command) => {
                 Some((Self::new(Self::PARTITIONS, &command.name, ""), &command.caller))
+            }
+            Input::WipePartitions(command) => {
+                let action = Self::WIPE_PARTITIONS;
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::MarkPartitions(command) => {
+                let action = Self::MARK_PARTITIONS;
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::RestorePartitions(command) => {
+                Some((Self::new(Self::RESTORE_PARTITIONS, &command.asset, ""), &command.caller))
             }
             Input::Review(command) => {
                 let action = match command.verdict {
@@ -147,10 +173,27 @@ impl Act {
                 };
                 Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
             }
+            Input::PauseCondition(command) => {
+                let action = Self::condition_action(command.paused);
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::ChangeNotification(command) => {
+                let action = match &command.change {
+                    NotificationChange::Create(_) | NotificationChange::Redefine(_) => {
+                        Self::DEFINE_NOTIFICATION
+                    }
+                    NotificationChange::Pause => Self::PAUSE_NOTIFICATION,
+                    NotificationChange::Resume => Self::RESUME_NOTIFICATION,
+                    NotificationChange::Remove => Self::REMOVE_NOTIFICATION,
+                    NotificationChange::Test => Self::TEST_NOTIFICATION,
+                };
+                Some((Self::new(action, &command.rule, ""), &command.caller))
+            }
             Input::Deny(command) => {
                 Some((Self::new(command.permission, &command.subject, ""), &command.caller))
             }
             Input::StartWith(_)
+            | Input::Notified(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Released(_)

@@ -12,16 +12,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{
-    AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, TaskKey,
-    Timestamp,
+    AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, PartitionKey,
+    RunId, TaskKey, Timestamp,
 };
 
-use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
+use crate::definitions::{AssetDef, NotificationDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
-use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
+use crate::event::{ExpiredData, KeyList, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
-use crate::lifecycle::SettingOrigin;
+use crate::lifecycle::{AttemptOutcome, SettingOrigin};
+use crate::notification::Notified;
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
@@ -42,6 +43,12 @@ pub enum Input {
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
     ChangePartitions(ChangePartitions),
+    /// Forget the status of partitions, and remove their data unless it is kept.
+    WipePartitions(WipePartitions),
+    /// Say how partitions fare.
+    MarkPartitions(MarkPartitions),
+    /// Undo a wipe that kept the data, or a mark.
+    RestorePartitions(RestorePartitions),
     /// Give settings other values.
     ChangeSettings(ChangeSettings),
     /// Pause or resume dispatching.
@@ -68,6 +75,12 @@ pub enum Input {
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
     ChangeBackfill(ChangeBackfill),
+    /// Pause or resume the automation of an asset.
+    PauseCondition(PauseCondition),
+    /// Define, pause, resume, remove or test a notification rule.
+    ChangeNotification(ChangeNotification),
+    /// A try of a notification has ended.
+    Notified(Notified),
     /// Somebody asked for something without the permission for it: to be recorded.
     Deny(DenyRequest),
     /// The queue took an attempt.
@@ -108,6 +121,9 @@ impl Input {
             Input::RetryNow(command) => Some(&command.caller),
             Input::Deploy(command) => Some(&command.caller),
             Input::ChangePartitions(command) => Some(&command.caller),
+            Input::WipePartitions(command) => Some(&command.caller),
+            Input::MarkPartitions(command) => Some(&command.caller),
+            Input::RestorePartitions(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
             Input::Pause(command) => Some(&command.caller),
             Input::Review(command) => Some(&command.caller),
@@ -119,8 +135,11 @@ impl Input {
             Input::ApplyRetention(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
+            Input::PauseCondition(command) => Some(&command.caller),
+            Input::ChangeNotification(command) => Some(&command.caller),
             Input::Deny(command) => Some(&command.caller),
             Input::StartWith(_)
+            | Input::Notified(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Started(..)
@@ -290,6 +309,8 @@ pub struct Deploy {
     pub schedules: Vec<Arc<ScheduleDef>>,
     /// All its sensors, checked before, in any order.
     pub sensors: Vec<Arc<SensorDef>>,
+    /// All its notification rules, checked before, in any order.
+    pub notifications: Vec<Arc<NotificationDef>>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -303,6 +324,51 @@ pub struct ChangePartitions {
     pub add: Vec<String>,
     /// Keys to remove, in any order; those that are not there do not matter.
     pub remove: Vec<String>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Forget the status of partitions. Made by [`crate::requests::prepare_wipe`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WipePartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Its partitions; none for an asset without partitions. Those of which nothing is known do not matter.
+    pub partitions: Vec<Option<PartitionKey>>,
+    /// Whether their data stays where it is.
+    pub keep_data: bool,
+    /// Whether attempts that are at work on them do not matter: what they make does not count.
+    pub force: bool,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Say how partitions fare. Made by [`crate::requests::prepare_mark`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkPartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Its partitions; none if it has no partitions.
+    pub partitions: KeyList,
+    /// Materialized, or failed.
+    pub outcome: AttemptOutcome,
+    /// Why.
+    pub reason: String,
+    /// The parts of the state that these were found with.
+    pub basis: PlanBasis,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Undo a wipe that kept the data, or a mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestorePartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// The event that is undone; the last one that can be if absent.
+    pub change: Option<EventId>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -482,6 +548,36 @@ pub enum SensorChange {
     ResetCursor(Option<Arc<str>>),
 }
 
+/// Define, pause, resume, remove or test a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeNotification {
+    /// Its name or its id.
+    pub rule: String,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: NotificationChange,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotificationChange {
+    /// It is new.
+    Create(Arc<NotificationDef>),
+    /// It has another definition.
+    Redefine(Arc<NotificationDef>),
+    /// It tells nothing.
+    Pause,
+    /// It does again.
+    Resume,
+    /// It is removed; its notifications stay.
+    Remove,
+    /// Each of its destinations is sent a notification.
+    Test,
+}
+
 /// Tell a sensor something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushMessage {
@@ -553,6 +649,21 @@ pub enum BackfillChange {
     Resume,
     /// It ends, and the runs of its chunks are cancelled.
     Cancel,
+}
+
+/// Pause or resume the automation of an asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseCondition {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Whether it is to be paused.
+    pub paused: bool,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.

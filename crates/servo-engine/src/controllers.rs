@@ -5,6 +5,8 @@
 
 pub mod anti_entropy;
 pub mod backfills;
+pub mod conditions;
+pub mod notifications;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;

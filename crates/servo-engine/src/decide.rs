@@ -2,9 +2,13 @@
 
 pub(crate) mod answers;
 mod backfills;
+mod conditions;
 mod deploy;
 mod evaluations;
 mod launch;
+mod named;
+mod notifications;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod retention;
@@ -98,6 +102,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::RetryNow(command) => waiting::retry_now(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
+        Input::WipePartitions(command) => partition_life::wipe(state, command),
+        Input::MarkPartitions(command) => partition_life::mark(state, command),
+        Input::RestorePartitions(command) => partition_life::restore(state, command),
         Input::ChangeSettings(command) => settings::change(state, command),
         Input::Pause(command) => pauses::change(state, command),
         Input::StartWith(command) => settings::start_with(state, command),
@@ -111,6 +118,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ApplyRetention(command) => retention::apply(state, command, now),
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
+        Input::PauseCondition(command) => conditions::pause(state, command),
+        Input::ChangeNotification(command) => notifications::change(state, command, now),
+        Input::Notified(answer) => notifications::notified(state, answer, now),
         Input::Deny(command) => {
             Decision::refuse(Refusal::Forbidden { permission: command.permission, role: command.role })
         }
@@ -434,8 +444,10 @@ fn reported_before(state: &State, event: &EventData) -> bool {
 /// Without a run at work, a sensor or a call of a function nothing waits, so there is nothing to move.
 fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
     let is_called = |schedule: &Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
-    let waits =
-        state.active_runs() > 0 || state.sensors().next().is_some() || state.schedules().any(is_called);
+    let waits = state.active_runs() > 0
+        || state.sensors().next().is_some()
+        || state.schedules().any(is_called)
+        || state.notifications.waiting() > 0;
     if !waits {
         return Decision::reply(Reply::Done);
     }

@@ -5,21 +5,29 @@
 //! changes before a manifest has passed.
 
 mod automation;
+mod conditions;
 mod cycles;
 mod dependencies;
 mod limits;
 mod manifest;
 mod names;
+mod notifications;
 mod partitions;
 mod problem;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use conditions::Condition;
+pub(crate) use conditions::opening_and_closing;
 pub use manifest::{
     AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
     Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
     SecretDef, SensorDef, Severity, VerifyDef, VerifyScheme,
+};
+pub(crate) use notifications::foreign;
+pub use notifications::{
+    Destination, NotificationDef, SHARED_SECRETS, SmtpSecurity, TextOrSecret, secret_in,
 };
 pub use problem::{DefinitionProblem, DefinitionProblems};
 
@@ -27,6 +35,7 @@ use servo_core::partitions::{Mapping, MappingDef};
 use servo_core::selection::{AssetGraph, AssetInfo};
 use servo_core::{AssetKey, Partitions, PartitionsDef};
 
+use crate::conditions::{Conditions, compile};
 use problem::Report;
 
 /// The most assets that a manifest may have.
@@ -72,7 +81,9 @@ pub struct Definitions {
     makers: Vec<u32>,
     schedules: Vec<Arc<ScheduleDef>>,
     sensors: Vec<Arc<SensorDef>>,
+    notifications: Vec<Arc<NotificationDef>>,
     resources: Vec<ResourceDef>,
+    conditions: Arc<Conditions>,
 }
 
 impl Definitions {
@@ -82,7 +93,7 @@ impl Definitions {
         if !limits::readable(&manifest, &mut report) {
             return Err(report.finish());
         }
-        let Manifest { project, assets, schedules, sensors, resources, .. } = manifest;
+        let Manifest { project, assets, schedules, sensors, notifications, resources, .. } = manifest;
         for asset in &assets {
             limits::check(asset, &resources, &mut report);
         }
@@ -95,11 +106,11 @@ impl Definitions {
         cycles::check(&named, &upstream, &makers, &mut report);
         let infos = named.iter().map(names::Named::info).collect();
         let graph = AssetGraph::new(infos, upstream).expect("assets were sorted and dependencies resolved");
-        automation::check(&schedules, &sensors, &resources, &graph, &mut report);
+        automation::check(&schedules, &sensors, &notifications, &resources, &graph, &mut report);
         if !report.is_empty() {
             return Err(report.finish());
         }
-        let assets = named
+        let assets: Vec<Asset> = named
             .into_iter()
             .zip(partitions)
             .zip(deps)
@@ -112,7 +123,9 @@ impl Definitions {
             .collect();
         let schedules = schedules.into_iter().map(Arc::new).collect();
         let sensors = sensors.into_iter().map(Arc::new).collect();
-        Ok(Self { project, assets, graph, makers, schedules, sensors, resources })
+        let conditions = Arc::new(compile(&assets, &makers, |asset| graph.readers(asset).to_vec()));
+        let notifications = notifications.into_iter().map(Arc::new).collect();
+        Ok(Self { project, assets, graph, makers, schedules, sensors, notifications, resources, conditions })
     }
 
     /// Checks a schedule that is not part of the manifest, against these assets.
@@ -126,6 +139,13 @@ impl Definitions {
     pub fn check_sensor(&self, sensor: &SensorDef) -> Result<(), DefinitionProblems> {
         let mut report = Report::default();
         automation::check_sensor(sensor, &self.graph, &mut report);
+        if report.is_empty() { Ok(()) } else { Err(report.finish()) }
+    }
+
+    /// Checks a notification rule that is not part of the manifest, against these assets.
+    pub fn check_notification(&self, rule: &NotificationDef) -> Result<(), DefinitionProblems> {
+        let mut report = Report::default();
+        notifications::check(rule, &self.graph, &mut report);
         if report.is_empty() { Ok(()) } else { Err(report.finish()) }
     }
 
@@ -216,6 +236,16 @@ impl Definitions {
     /// The sensors, by name.
     pub fn sensors(&self) -> &[Arc<SensorDef>] {
         &self.sensors
+    }
+
+    /// The automation conditions of its assets, ready to be evaluated.
+    pub(crate) fn conditions(&self) -> &Arc<Conditions> {
+        &self.conditions
+    }
+
+    /// The notification rules, by name.
+    pub fn notifications(&self) -> &[Arc<NotificationDef>] {
+        &self.notifications
     }
 
     /// The resources, by name.

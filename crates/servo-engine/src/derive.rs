@@ -1,8 +1,9 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, PlanId, RunId, ScheduleId,
-    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId,
+    PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    dispatch_id,
 };
 use sha2::{Digest, Sha256};
 
@@ -76,10 +77,28 @@ pub(crate) fn sensor_id(tenant: &TenantId, workspace: &WorkspaceId, name: &str, 
     SensorId::from_parts(now, hash128(name.as_bytes()))
 }
 
+/// The id of a notification rule that is defined for the first time.
+pub(crate) fn rule_id(tenant: &TenantId, workspace: &WorkspaceId, name: &str, now: Timestamp) -> RuleId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("notification:{}:{}:{name}", tenant.as_str(), workspace.as_str());
+    RuleId::from_parts(now, hash128(name.as_bytes()))
+}
+
 /// The id of a call of a function.
 pub(crate) fn evaluation_id(name: &str, now: Timestamp) -> EvaluationId {
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     EvaluationId::from_parts(now, hash128(format!("evaluation:{name}").as_bytes()))
+}
+
+/// The id of a materialization that somebody says is there.
+pub(crate) fn marked_id(
+    event: EventId,
+    asset: &AssetKey,
+    partition: Option<&PartitionKey>,
+) -> MaterializationId {
+    let partition = partition.map_or("", PartitionKey::canonical);
+    let name = format!("marked:{event}:{}:{partition}", asset.canonical());
+    MaterializationId::from_parts(event.timestamp_ms(), hash128(name.as_bytes()))
 }
 
 /// The id of a backfill that follows an event.

@@ -2,18 +2,20 @@
 //! batch is durable, and again after a crash; every one of them is idempotent (INV-4).
 //!
 //! Some effects are acknowledged by an event: [`Effect::Enqueue`] by `DispatchEnqueued`, [`Effect::Release`] by
-//! `MaterializationReleased`, [`Effect::Evaluate`] by the evaluation. Until then the state remembers them as rows, and [`unfinished`] finds them there. The
-//! others follow from events that are folded: the tables must not advance past a batch before its effects are carried
+//! `MaterializationReleased`, [`Effect::Evaluate`] by the evaluation, [`Effect::Notify`] by `NotificationAttempted`. Until
+//! then the state remembers them as rows, and [`unfinished`] finds them there. The others follow from events that are folded: the tables must not advance past a batch before its effects are carried
 //! out, so that folding the tail of the log after a crash brings back every one that may be missing (ADR-074).
 
 mod abandoned;
 mod evaluate;
+mod notify;
 mod unfinished;
 
 pub use abandoned::abandoned;
 pub(crate) use evaluate::{of_schedule, of_sensor};
+pub(crate) use notify::delivery;
 pub(crate) use unfinished::dispatch;
-pub use unfinished::{evaluations, outstanding, unfinished};
+pub use unfinished::{deliveries, evaluations, outstanding, unfinished};
 
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ use servo_core::{
 use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::DataFormat;
+use crate::notification::Delivery;
 use crate::rows::PartitionStatusRow;
 use crate::work::Work;
 
@@ -42,6 +45,8 @@ pub enum Effect {
     ClearStaging(RunId),
     /// Let a worker call the function of a schedule or a sensor. Acknowledged by its result, or lost at its deadline.
     Evaluate(Box<Evaluation>),
+    /// Send a notification. Acknowledged.
+    Notify(Box<Delivery>),
     /// Remove data of the past that is not kept any more.
     Expire(Expired),
     /// Remove logs of attempts that nobody has written to since this time.
@@ -58,6 +63,7 @@ impl Effect {
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
+            | Effect::Notify(_)
             | Effect::Expire(_)
             | Effect::ExpireLogs(_) => None,
         }
@@ -115,13 +121,15 @@ impl Promotion {
     }
 }
 
-/// A superseded materialization whose data is not kept any more.
+/// A materialization whose data is not kept any more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Expired {
     pub asset: AssetKey,
     pub partition: Option<PartitionKey>,
     pub materialization_id: MaterializationId,
+    /// Whether `latest.json` may point at it: then that goes too.
+    pub was_latest: bool,
 }
 
 /// Files that do not count and never will: of a failed attempt, or of a rejected review.

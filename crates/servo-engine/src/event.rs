@@ -5,9 +5,12 @@
 
 mod backfills;
 mod clock;
+mod conditions;
 mod definitions;
 mod dispatch;
 mod materializations;
+mod notifications;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod refusals;
@@ -28,9 +31,15 @@ pub use backfills::{
     chunk_id, chunk_run_key,
 };
 pub use clock::ClockStepped;
+pub use conditions::{ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, condition_run_key};
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
+pub use notifications::{
+    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
+    NotificationTested, QueueServiceChanged, RuleChange,
+};
+pub use partition_life::{KeyList, PartitionsMarked, PartitionsRestored, PartitionsWiped};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
@@ -296,6 +305,28 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// Conditions became true, and a run was requested.
+    ConditionsEvaluated = 120,
+    /// The automation of an asset was paused or resumed.
+    ConditionPauseChanged = 121,
+    /// The status of partitions is gone, and their data too unless it is kept.
+    PartitionsWiped = 130,
+    /// Somebody says how partitions fare.
+    PartitionsMarked = 131,
+    /// A wipe or a mark was undone.
+    PartitionsRestored = 132,
+    /// A notification rule is new, or its definition has changed.
+    NotificationRuleDefined = 150,
+    /// A notification rule was paused, resumed or removed.
+    NotificationRuleChanged = 151,
+    /// Somebody wants to see whether the notifications of a rule arrive.
+    NotificationTested = 152,
+    /// Intent: a notification is sent.
+    NotificationRequested = 153,
+    /// Acknowledgement: a notification was sent, or not.
+    NotificationAttempted = 154,
+    /// Tasks wait for a queue that no worker serves, or do not any more.
+    QueueServiceChanged = 155,
 }
 
 /// The version this build writes for every event kind.

@@ -7,11 +7,14 @@ mod audit;
 mod backfills;
 mod cancel;
 mod clock;
+pub(crate) mod conditions;
 mod definitions;
 mod dispatch;
 mod expiry;
 mod materializations;
+pub(crate) mod notifications;
 mod outputs;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod propagate;
@@ -70,6 +73,10 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// The asset has no automation condition.
+    UnknownCondition,
+    /// There is no such notification, or no such rule.
+    UnknownNotification,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -151,6 +158,27 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::ConditionsEvaluated(payload) => {
+                conditions::evaluated(self, at, payload, &event.idempotency_key)
+            }
+            EventData::ConditionPauseChanged(payload) => conditions::pause_changed(self, at, payload),
+            EventData::PartitionsWiped(payload) => {
+                partition_life::wiped(self, at, payload, &event.idempotency_key)
+            }
+            EventData::PartitionsMarked(payload) => {
+                partition_life::marked(self, at, payload, &event.idempotency_key)
+            }
+            EventData::PartitionsRestored(payload) => partition_life::restored(self, at, payload),
+            EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
+            EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
+            EventData::NotificationTested(payload) => {
+                notifications::tested(self, at, payload, &event.idempotency_key)
+            }
+            EventData::NotificationRequested(payload) => notifications::requested(self, at, payload),
+            EventData::NotificationAttempted(payload) => notifications::attempted(self, at, payload),
+            EventData::QueueServiceChanged(payload) => {
+                notifications::queue_changed(self, at, payload, &event.idempotency_key)
+            }
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

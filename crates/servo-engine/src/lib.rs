@@ -25,6 +25,7 @@
 mod audit;
 mod chunks;
 mod command;
+pub mod conditions;
 pub mod controllers;
 mod decide;
 pub mod definitions;
@@ -37,6 +38,7 @@ mod failure;
 mod fold;
 mod gate;
 mod lifecycle;
+pub mod notification;
 pub mod outputs;
 mod plan;
 pub mod planner;
@@ -58,10 +60,11 @@ pub mod work;
 
 pub use command::{
     ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
-    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, DenyRequest,
-    Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
-    PushMessage, RegisterWorker, Reply, Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange,
-    SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
+    ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
+    CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
+    MarkPartitions, NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage, RegisterWorker,
+    Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange,
+    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -71,9 +74,10 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind,
-    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
+    DataStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin, OutboxStatus, OutputState,
+    Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState,
+    TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -84,10 +88,11 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
-    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
-    PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor,
-    SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState, Counts, Cursor,
+    Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized, Messages,
+    NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
+    PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec,
+    Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

@@ -449,3 +449,69 @@ impl WorkerState {
         }
     }
 }
+
+named_enum! {
+    /// What a notification rule is about.
+    NotificationTrigger {
+        /// A run has failed, or took too long.
+        RunFailed = "run_failed",
+        /// A task has failed for good: its retries are used up, or it had none.
+        RetriesExhausted = "retries_exhausted",
+        /// A check has failed with severity error or above, and the data counts all the same.
+        CheckFailed = "check_failed",
+        /// A check has failed, and the data does not count.
+        CheckBlocked = "check_blocked",
+        /// An asset is older than it may be.
+        FreshnessMissed = "freshness_missed",
+        /// A schedule has failed several times in a row.
+        ScheduleError = "schedule_error",
+        /// A sensor has failed several times in a row.
+        SensorError = "sensor_error",
+        /// Tasks wait for a queue that no worker serves.
+        QueueWithoutWorker = "queue_without_worker",
+        /// Something that was told of before is well again.
+        Recovered = "recovered",
+        /// Somebody wants to see whether it arrives.
+        Test = "test",
+    }
+}
+
+named_enum! {
+    /// The kind of a destination of notifications.
+    Channel {
+        /// A request to an address.
+        Webhook = "webhook",
+        /// A message in Slack.
+        Slack = "slack",
+        /// An e-mail.
+        Email = "email",
+        /// A program.
+        Command = "command",
+    }
+}
+
+named_enum! {
+    /// The state of a notification.
+    NotificationStatus {
+        /// It waits for its first try, or for the next one.
+        Pending = "PENDING",
+        /// It is on its way.
+        Sending = "SENDING",
+        /// Its destination has taken it.
+        Sent = "SENT",
+        /// It could not be sent, and is not tried again.
+        Failed = "FAILED",
+        /// It was not to be sent any more.
+        Dropped = "DROPPED",
+    }
+}
+
+impl NotificationStatus {
+    /// Whether nothing can change it any more.
+    pub const fn is_final(self) -> bool {
+        match self {
+            NotificationStatus::Pending | NotificationStatus::Sending => false,
+            NotificationStatus::Sent | NotificationStatus::Failed | NotificationStatus::Dropped => true,
+        }
+    }
+}

@@ -80,6 +80,20 @@ pub enum Refusal {
          `servo quarantine list` shows what does"
     )]
     NotInQuarantine { asset: AssetKey, materialization_id: MaterializationId },
+    #[error(
+        "{asset}{partition} {what} by run {run_id}: wait for it, stop it with `servo run cancel {run_id}`, or wipe with \
+         --force, and what it makes does not count"
+    )]
+    PartitionBusy { asset: AssetKey, partition: String, run_id: RunId, what: &'static str },
+    #[error(
+        "{asset}: {count} partitions or ranges of them at once, at most {limit} are allowed; ask for fewer"
+    )]
+    TooManyToChange { asset: AssetKey, count: usize, limit: usize },
+    #[error(
+        "nothing of {asset} can be undone: no partition was wiped with its data kept, or marked, that nothing \
+         happened to since"
+    )]
+    NothingToUndo { asset: AssetKey },
     #[error("the reason is longer than {limit} characters, which is the most")]
     LongReason { limit: usize },
     #[error(transparent)]
@@ -104,6 +118,8 @@ pub enum Refusal {
     CannotTrigger { name: String, problem: String },
     #[error("there is no sensor {name}; `servo sensor list` shows what there is")]
     UnknownSensor { name: String },
+    #[error("there is no notification rule {name}; `servo notification list` shows what there is")]
+    UnknownNotification { name: String },
     #[error("sensor {name} takes no messages, it is of kind {kind}; declare it with @servo.push_sensor")]
     TakesNoMessages { name: String, kind: SensorKind },
     #[error("a message needs an id of 1 to {limit} bytes without control characters")]
@@ -114,6 +130,8 @@ pub enum Refusal {
     UnknownBackfill { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has already ended as {state}")]
     BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("{asset} has no automation; `servo automation list` shows what has")]
+    UnknownCondition { asset: AssetKey },
     #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
     UnknownWorker { worker: Arc<str> },
     #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
@@ -146,12 +164,16 @@ impl Refusal {
             Refusal::Cancelled { .. } => "task_cancelled",
             Refusal::AttemptEnded { .. } => "attempt_ended",
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
+            Refusal::PartitionBusy { .. } => "partition_busy",
+            Refusal::NothingToUndo { .. } => "nothing_to_undo",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
+            Refusal::UnknownNotification { .. } => "unknown_notification",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
             Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
             Refusal::BackfillEnded { .. } => "invalid_state_transition",
+            Refusal::UnknownCondition { .. } => "unknown_condition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
@@ -168,6 +190,7 @@ impl Refusal {
             | Refusal::LongReason { .. }
             | Refusal::BadSetting(_)
             | Refusal::BadMessageId { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. } => "invalid_request",
             Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } | Refusal::Quota { .. } => {
                 "quota_exceeded"
@@ -182,8 +205,10 @@ impl Refusal {
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
+            | Refusal::UnknownCondition { .. }
             | Refusal::UnknownSchedule { .. }
-            | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
+            | Refusal::UnknownSensor { .. }
+            | Refusal::UnknownNotification { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
             | Refusal::StaleRunKey { .. }
@@ -201,6 +226,8 @@ impl Refusal {
             | Refusal::NothingToTrigger { .. }
             | Refusal::UnknownWorker { .. }
             | Refusal::NothingDeployed { .. }
+            | Refusal::PartitionBusy { .. }
+            | Refusal::NothingToUndo { .. }
             | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::Forbidden { .. } => RefusalKind::Forbidden,
@@ -209,6 +236,7 @@ impl Refusal {
             | Refusal::BadAsset { .. }
             | Refusal::BadSetting(_)
             | Refusal::LongReason { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. }
             | Refusal::BadDefinition { .. }
             | Refusal::BadMessageId { .. }

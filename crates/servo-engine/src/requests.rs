@@ -5,6 +5,8 @@
 
 mod backfills;
 mod error;
+mod estimate;
+mod partition_life;
 mod plan;
 mod retry;
 
@@ -13,6 +15,10 @@ pub use backfills::{
     preview_backfill, retry_backfill,
 };
 pub use error::RequestError;
+pub use estimate::Estimate;
+pub use partition_life::{
+    PartitionsOf, Repartitioned, WipePreview, prepare_mark, prepare_wipe, repartitioned,
+};
 pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};
 
@@ -62,6 +68,10 @@ struct NormalizedRequest<'a> {
     ranges: BTreeSet<&'a str>,
     latest: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    missing: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     stale: bool,
     config: &'a BTreeMap<String, String>,
     retry_of: Option<(RunId, bool)>,
@@ -97,6 +107,8 @@ impl RunRequest {
             keys: self.partitions.keys.iter().map(String::as_str).collect(),
             ranges: self.partitions.ranges.iter().map(String::as_str).collect(),
             latest: self.partitions.latest,
+            missing: self.partitions.missing,
+            failed: self.partitions.failed,
             stale: self.partitions.stale,
             config: &self.config,
             retry_of,

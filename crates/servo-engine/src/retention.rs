@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
 
 use crate::event::ExpiredData;
 use crate::provenance::PiecesRead;
@@ -178,4 +178,38 @@ fn counts(state: &State, task: &Task) -> bool {
 fn open_attempts(state: &State) -> impl Iterator<Item = &Task> {
     let active = state.runs().filter(|run| !run.state.is_terminal());
     active.flat_map(|run| run.tasks.iter()).filter(|task| task.has_open_attempt())
+}
+
+/// The runs that read data now.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    named: BTreeMap<(MaterializationId, AssetKey), RunId>,
+    /// Of assets of which very many partitions are read.
+    assets: BTreeMap<AssetKey, RunId>,
+}
+
+impl Readers {
+    pub(crate) fn of(state: &State) -> Self {
+        let mut readers = Self::default();
+        for run in state.runs().filter(|run| !run.state.is_terminal()) {
+            let open = run.tasks.iter().filter(|task| task.has_open_attempt());
+            for read in open.flat_map(|task| &task.provenance.inputs) {
+                match &read.pieces {
+                    PiecesRead::Named(pieces) => {
+                        let named = pieces.iter().map(|piece| ((piece.id, read.asset.clone()), run.id));
+                        readers.named.extend(named);
+                    }
+                    PiecesRead::Counted { .. } => {
+                        readers.assets.insert(read.asset.clone(), run.id);
+                    }
+                }
+            }
+        }
+        readers
+    }
+
+    /// A run that reads a materialization now.
+    pub(crate) fn of_data(&self, asset: &AssetKey, id: MaterializationId) -> Option<RunId> {
+        self.named.get(&(id, asset.clone())).or_else(|| self.assets.get(asset)).copied()
+    }
 }

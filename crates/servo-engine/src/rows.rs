@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod backfills;
 mod check_results;
+mod conditions;
 mod definition_versions;
 mod delta;
 mod dep_sets;
@@ -23,8 +24,10 @@ mod idempotency;
 mod json;
 mod materialization_inputs;
 mod materializations;
+mod notifications;
 mod outbox;
 mod partition_status;
+mod partition_undo;
 mod pauses;
 mod quarantine;
 mod removals;
@@ -44,6 +47,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
+pub use conditions::{ConditionEvaluationRow, ConditionRequestRow, ConditionStateRow};
 pub use definition_versions::{DefinitionChange, DefinitionKind, DefinitionVersionRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
@@ -54,8 +58,10 @@ pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
+pub use notifications::{NotificationRow, NotificationRuleRow};
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
+pub use partition_undo::PartitionUndoRow;
 pub use pauses::PauseRow;
 pub use quarantine::QuarantineRow;
 pub use removals::RemovalRow;
@@ -95,6 +101,8 @@ macro_rules! tables {
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
+                condition_evaluations: ConditionEvaluationRow,
+                notifications: NotificationRow,
             }
             // Rows change and go.
             hot {
@@ -103,6 +111,7 @@ macro_rules! tables {
                 asset_definitions: AssetDefinitionRow,
                 asset_states: AssetStateRow,
                 partition_status: PartitionStatusRow,
+                partition_undo: PartitionUndoRow,
                 quarantine: QuarantineRow,
                 dynamic_partitions: DynamicPartitionRow,
                 partition_sets: PartitionSetRow,
@@ -114,6 +123,9 @@ macro_rules! tables {
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
+                condition_state: ConditionStateRow,
+                condition_requests: ConditionRequestRow,
+                notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

@@ -32,6 +32,7 @@ use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
 
 pub use explain::{Stale, StaleCause};
 pub use needed::Needed;
+pub(crate) use newer::is_newer;
 pub use sets::{StaleReason, StaleSets};
 
 use crate::definitions::Definitions;

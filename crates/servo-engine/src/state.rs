@@ -10,13 +10,17 @@ mod backfills;
 mod capacity;
 mod changes;
 mod code_versions;
+mod conditions;
 mod dedup;
 mod definitions;
 mod dynamic;
 pub(crate) mod index;
+mod messages;
 mod newer_event;
+mod notifications;
 mod partition_status;
 mod pauses;
+mod prior_status;
 mod quarantine;
 mod run;
 mod run_keys;
@@ -34,9 +38,12 @@ mod workers;
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
+pub use conditions::{ConditionRequest, ConditionState};
 pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
+pub use messages::Messages;
 pub use newer_event::NewerEvent;
+pub use notifications::NotificationRule;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run, RunSet};
 pub use schedules::{PendingTick, Schedule};
@@ -59,12 +66,15 @@ pub(crate) use asset_states::AssetStates;
 pub(crate) use backfills::Backfills;
 pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
+pub(crate) use conditions::{ChangedFacts, ConditionStates};
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
+pub(crate) use notifications::Notifications;
 pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
+pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
@@ -78,12 +88,26 @@ pub(crate) use workers::Workers;
 use crate::definitions::{AssetDef, Definitions};
 use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
-use crate::fold::At;
+use crate::fold::{self, At, conditions as folded};
+use crate::lifecycle::BackfillState;
 use crate::rows::{
-    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
-    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
+    PartitionStatusRow, PauseRow, QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
+    SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
+
+/// Open attempts that make an asset, in runs that go on: what they store will count.
+pub(crate) fn making<'a>(state: &'a State, asset: &'a AssetKey) -> impl Iterator<Item = (TaskRef, &'a Task)> {
+    let active = state.runs().filter(|run| !run.state.is_terminal() && run.cancel.is_none());
+    let tasks = active.flat_map(|run| (0u32..).zip(run.tasks.iter()).map(|(task, it)| (run.id, task, it)));
+    let makes = |task: &Task| {
+        task.has_open_attempt()
+            && task.key.operation() != servo_core::Operation::Check
+            && task.assets().any(|made| made == *asset)
+    };
+    tasks.filter(move |(.., task)| makes(task)).map(|(run, task, it)| (TaskRef { run, task }, it))
+}
 
 /// The state of one workspace.
 #[derive(Debug, Clone)]
@@ -109,6 +133,8 @@ pub struct State {
     pub(crate) schedules: Schedules,
     pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
+    pub(crate) conditions: ConditionStates,
+    pub(crate) notifications: Notifications,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) answers: AnswerIndex,
@@ -146,6 +172,8 @@ impl State {
             schedules: Schedules::default(),
             sensors: Sensors::default(),
             backfills: Backfills::default(),
+            conditions: ConditionStates::default(),
+            notifications: Notifications::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: AnswerIndex::default(),
@@ -350,6 +378,16 @@ impl State {
         self.partition_status(asset, partition)?.latest()
     }
 
+    /// Changes of partitions of an asset that can be undone, from the first to the last: the event, when, and how many
+    /// partitions would be what they were.
+    pub fn undoable(&self, asset: &AssetKey) -> Vec<(EventId, Timestamp, u64)> {
+        let mut found: BTreeMap<EventId, (Timestamp, u64)> = BTreeMap::new();
+        for (_, prior) in self.statuses.priors(asset) {
+            found.entry(prior.change).or_insert((prior.at, 0)).1 += 1;
+        }
+        found.into_iter().map(|(change, (at, count))| (change, at, count)).collect()
+    }
+
     /// The status of a partition; none if it was never attempted.
     pub fn partition_status(
         &self,
@@ -488,10 +526,76 @@ impl State {
         self.backfills.values().map(|backfill| &**backfill)
     }
 
+    /// Whether another chunk of a backfill may be at work.
+    pub(crate) fn has_room_for_chunks(&self) -> bool {
+        self.index.chunks_at_work < self.settings.max_backfill_concurrency
+    }
+
+    /// The limit that keeps a backfill from planning its next chunk, in words; none if it does not wait for one.
+    pub fn backfill_waits(&self, backfill: &Backfill) -> Option<String> {
+        let has_own_room = backfill.active.len() < backfill.definition.max_concurrent_runs as usize;
+        let is_held = backfill.state == BackfillState::Running && has_own_room && !self.has_room_for_chunks();
+        is_held.then(|| {
+            format!(
+                "{} chunks of backfills are at work, and max_backfill_concurrency is {}",
+                self.index.chunks_at_work, self.settings.max_backfill_concurrency
+            )
+        })
+    }
+
     /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
     pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
         let left = self.changes.ended_chunks.iter();
         self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
+    }
+
+    /// The automation condition of an asset.
+    pub fn condition(&self, asset: &AssetKey) -> Option<&ConditionState> {
+        self.conditions.get(asset).map(|state| &**state)
+    }
+
+    /// All automation conditions, by asset.
+    pub fn conditions(&self) -> impl DoubleEndedIterator<Item = &ConditionState> {
+        self.conditions.values().map(|state| &**state)
+    }
+
+    /// The requests of a partition by a condition that still matter.
+    pub fn condition_request(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<&ConditionRequest> {
+        self.conditions.request(asset, partition)
+    }
+
+    /// The newest evaluations of conditions, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_condition_evaluations(&self) -> impl Iterator<Item = &ConditionEvaluationRow> {
+        let left = self.changes.ended_evaluations.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.conditions.evaluations().values().rev().map(|row| &**row).chain(left)
+    }
+
+    /// The first event that requested a run which makes a partition and is not over. Known while there are conditions.
+    pub(crate) fn making(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<EventId> {
+        self.conditions.making(asset, partition)
+    }
+
+    /// Fills in what is being made, from the runs.
+    pub(crate) fn follow_making(&mut self) {
+        let runs: Vec<Arc<Run>> = self.runs.values().cloned().collect();
+        self.conditions.follow(runs.iter().map(|run| &**run));
+    }
+
+    /// Keeps the requests of a partition.
+    pub(crate) fn put_condition_request(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        request: ConditionRequest,
+    ) {
+        self.conditions.put_request(asset, partition, request);
+        self.changes.condition_requests.insert((asset.clone(), partition.cloned()));
     }
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
@@ -508,6 +612,11 @@ impl State {
         index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
+        index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
+        let due = self.notifications.rows();
+        index.notifications = due
+            .filter_map(|row| Some((notifications::due_at(row)?, row.notification_id.as_str().into())))
+            .collect();
         index
     }
 
@@ -528,6 +637,7 @@ impl State {
         let before = index::keys_of(owner, task, &self.settings, &self.pauses);
         let subject = &mut owner.tasks[task as usize];
         let old = subject.side_rows();
+        let was_over = subject.state.is_terminal();
         change(subject);
         subject.version = subject.version.max(version);
         if subject.state.is_terminal() {
@@ -535,8 +645,17 @@ impl State {
         }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
+        let is_over = !was_over && subject.state.is_terminal() && subject.makes_data();
+        let over = (is_over && !self.conditions.is_empty()).then(|| {
+            let partition = subject.key.partition_str().map(Arc::from);
+            (subject.assets().collect(), partition, subject.inputs_as_of)
+        });
+        let requested = owner.requested;
         let after = index::keys_of(owner, task, &self.settings, &self.pauses);
         self.index.replace(TaskRef { run, task }, before, after);
+        if let Some((assets, partition, read)) = over {
+            folded::task_over(self, assets, partition.as_ref(), requested, read, version);
+        }
     }
 
     /// Changes a run's own fields through its indexes.
@@ -568,13 +687,19 @@ impl State {
     ) {
         let Some(schedule) = self.schedules.get_mut(id) else { return };
         let (before, definition) = (schedule.due_at(), schedule.definition_version);
+        let status = schedule.status();
         change(schedule);
         schedule.version = schedule.version.max(version);
         if schedule.definition_version != definition {
             self.changes.schedule_definitions.insert(id);
         }
         self.changes.schedules.insert(id);
+        let has_other_status = schedule.status() != status;
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+        if has_other_status {
+            let at = At { id: version, time: self.head.last_event_at };
+            fold::notifications::schedule_changed(self, at, id, status);
+        }
     }
 
     /// Adds a sensor with its indexes.
@@ -590,15 +715,20 @@ impl State {
     pub(crate) fn change_sensor(&mut self, id: SensorId, at: At, change: impl FnOnce(&mut Sensor)) {
         let Some(sensor) = self.sensors.get_mut(id) else { return };
         let (before, definition) = (sensor.due_at(), sensor.definition_version);
+        let status = sensor.status();
         change(sensor);
         sensor.version = sensor.version.max(at.id);
         sensor.changed_at = at.time;
         let (after, is_defined_anew) = (sensor.due_at(), sensor.definition_version != definition);
+        let has_other_status = sensor.status() != status;
         self.changes.sensors.insert(id);
         self.index.replace_due(Due::Sensor(id), before, after);
         if is_defined_anew {
             self.changes.sensor_definitions.insert(id);
             self.sensors.watch(id);
+        }
+        if has_other_status {
+            fold::notifications::sensor_changed(self, at, id, status);
         }
     }
 
@@ -618,8 +748,10 @@ impl State {
         change: impl FnOnce(&mut Backfill),
     ) {
         let Some(backfill) = self.backfills.get_mut(id) else { return };
+        let at_work = backfill.active.len() as u32;
         change(backfill);
         backfill.version = backfill.version.max(version);
+        self.index.chunks_at_work = self.index.chunks_at_work - at_work + backfill.active.len() as u32;
         if backfill.is_open() {
             self.index.backfills.insert(id);
         } else {

@@ -7,9 +7,11 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
+use crate::controllers::conditions::Watch;
+use crate::controllers::notifications::{Notifying, Unserved};
 use crate::controllers::workers::Liveness;
 use crate::controllers::{
-    self, Dispatching, Freshness, anti_entropy, backfills, schedules, sensors, workers,
+    self, Dispatching, Freshness, anti_entropy, backfills, notifications, schedules, sensors, workers,
 };
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
@@ -52,10 +54,14 @@ pub struct Engine {
     automation: bool,
     dispatching: Dispatching,
     liveness: Liveness,
+    notifying: Notifying,
+    unserved: Unserved,
     /// Whether chunks of backfills are planned.
     backfills: bool,
     /// Backfills that could only wait, and what that followed from.
     waiting: BTreeMap<BackfillId, Waiting>,
+    /// What conditions are to be evaluated for.
+    watch: Watch,
 }
 
 /// What decides whether a backfill can go on.
@@ -64,6 +70,7 @@ struct Waiting {
     version: EventId,
     queued_runs: usize,
     deployment: u64,
+    has_room: bool,
 }
 
 impl Engine {
@@ -80,8 +87,11 @@ impl Engine {
             automation: true,
             dispatching: Dispatching::All,
             liveness: Liveness::default(),
+            notifying: Notifying::default(),
+            unserved: Unserved::default(),
             backfills: true,
             waiting: BTreeMap::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -99,6 +109,11 @@ impl Engine {
     /// Whether chunks of backfills are planned. They are unless this is said, as with automation.
     pub fn set_backfills(&mut self, backfills: bool) {
         self.backfills = backfills;
+    }
+
+    /// Which notifications are sent. None unless this is said.
+    pub fn set_notifying(&mut self, notifying: Notifying) {
+        self.notifying = notifying;
     }
 
     /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
@@ -125,7 +140,18 @@ impl Engine {
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let backfills = self.open_backfills().next().map(|_| now);
-        timers.into_iter().chain(automation).chain(backfills).min()
+        let conditions = self.watch.next_deadline(&self.state, now).filter(|_| self.may_tick());
+        let notifications = self.next_notification();
+        timers.into_iter().chain(automation).chain(backfills).chain(notifications).chain(conditions).min()
+    }
+
+    /// When a notification is due, or a queue has been without a worker for long enough.
+    fn next_notification(&self) -> Option<Timestamp> {
+        if self.notifying != Notifying::Everything || self.freshness == Freshness::Lagging {
+            return None;
+        }
+        let due = self.state.index.notifications.first().map(|(at, _)| *at);
+        due.into_iter().chain(self.unserved.next_deadline(&self.state)).min()
     }
 
     /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
@@ -135,6 +161,8 @@ impl Engine {
         let mut effects = effect::unfinished(&self.state);
         // A command that has the workspace for a moment leaves evaluations to those who stay.
         effects.retain(|effect| self.automation || !matches!(effect, Effect::Evaluate(_)));
+        effects
+            .retain(|effect| self.notifying == Notifying::Everything || !matches!(effect, Effect::Notify(_)));
         effects.extend(self.state.changes.take_effects());
         effects.extend(effect::abandoned(&self.state));
         effects
@@ -264,6 +292,22 @@ impl Engine {
         }
     }
 
+    /// Requests what conditions became true for; false if there was nothing to do.
+    fn run_conditions(&mut self, now: Timestamp, step: &mut Step) -> bool {
+        let facts = self.state.changes.take_facts();
+        if !self.may_tick() {
+            // Whoever may act on it looks at everything first.
+            self.watch = Watch::default();
+            return false;
+        }
+        let wanted = self.watch.reconcile(&self.state, &self.secret, facts, now);
+        let has_some = !wanted.is_empty();
+        if has_some {
+            self.emit_together(wanted, now, step);
+        }
+        has_some
+    }
+
     /// Backfills that may go on: those that could only wait, and nothing has changed since, are not among them.
     fn open_backfills(&self) -> impl Iterator<Item = BackfillId> {
         let may_plan = self.backfills && self.freshness != Freshness::Lagging;
@@ -276,6 +320,7 @@ impl Engine {
             version: backfill.version,
             queued_runs: self.state.queued_runs(),
             deployment: self.state.definitions.number(),
+            has_room: self.state.has_room_for_chunks(),
         })
     }
 
@@ -284,7 +329,9 @@ impl Engine {
         let first = step.events.len();
         let mut planned = 0;
         loop {
-            let open: Vec<BackfillId> = self.open_backfills().collect();
+            let mut open: Vec<BackfillId> = self.open_backfills().collect();
+            // Where places are few, those that have the fewest go first.
+            open.sort_by_key(|id| self.state.backfill(*id).map_or(0, |backfill| backfill.active.len()));
             if open.is_empty() || planned >= MAX_CHUNKS {
                 return step.events.len() > first;
             }
@@ -313,6 +360,23 @@ impl Engine {
         self.liveness.forget_gone(&self.state);
     }
 
+    /// Asks for notifications that are due, and notices queues that nobody serves.
+    fn run_notifications(&mut self, now: Timestamp, step: &mut Step) {
+        if self.notifying == Notifying::Nothing || self.freshness == Freshness::Lagging {
+            return;
+        }
+        let mut wanted = Vec::new();
+        if self.notifying == Notifying::Everything {
+            wanted = notifications::queues(&self.state, &mut self.unserved, now);
+        }
+        for data in wanted {
+            self.react(data, now, step);
+        }
+        for data in notifications::reconcile(&self.state, self.notifying, now) {
+            self.react(data, now, step);
+        }
+    }
+
     /// Emits events of which the first is the cause of the others.
     fn emit_together(&mut self, events: Vec<EventData>, now: Timestamp, step: &mut Step) {
         let first = step.events.len();
@@ -328,7 +392,7 @@ impl Engine {
         self.run_automation(now, step);
         self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
-            let planned = self.run_backfills(now, step);
+            let planned = self.run_backfills(now, step) | self.run_conditions(now, step);
             let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() && !planned {
                 break;
@@ -337,6 +401,7 @@ impl Engine {
                 self.react(data, now, step);
             }
         }
+        self.run_notifications(now, step);
         if !step.events.is_empty() {
             self.state.head.seq += 1;
         }
@@ -405,6 +470,9 @@ impl Engine {
         } else if let EventData::SensorEvaluationRequested(request) = intent {
             let evaluation = effect::of_sensor(self.state.sensors.get(request.sensor_id)?)?;
             Some(Effect::Evaluate(Box::new(evaluation)))
+        } else if let EventData::NotificationRequested(request) = intent {
+            let row = self.state.notifications.row(&request.notification_id)?;
+            Some(Effect::Notify(Box::new(effect::delivery(&self.state, row)?)))
         } else {
             None
         }

@@ -38,6 +38,7 @@ fn world() -> World {
     let deploy = Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: "d1".into(),
         project: "checks".to_owned(),

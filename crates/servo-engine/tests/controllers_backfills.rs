@@ -52,6 +52,7 @@ fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
         assets,
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(command)).expect("deployed");
@@ -238,9 +239,55 @@ fn chunks_are_planned_in_order_each_once_and_at_most_so_many_at_a_time() {
     replays(&world);
 }
 
-/// L2-INV-7 of the seeds: the same chunk twice changes nothing.
 #[test]
-fn l2_inv_7_a_chunk_is_planned_once() {
+fn chunks_of_all_backfills_together_are_limited_and_the_places_are_shared() {
+    let mut world = month();
+    let many = |selection| BackfillRequest { chunk_size: 1, max_concurrent_runs: 50, ..all(selection) };
+    let first = create(&mut world, many("t.a"));
+    assert_eq!(backfill(&world, first).active.len(), 5, "max_backfill_concurrency");
+    let second = create(&mut world, many("t.a"));
+    assert!(backfill(&world, second).active.is_empty(), "there is no room");
+    let waits = world.state().backfill_waits(backfill(&world, second)).expect("it waits");
+    assert_eq!(waits, "5 chunks of backfills are at work, and max_backfill_concurrency is 5");
+    let mut both = false;
+    while !backfill(&world, first).state.is_terminal() || !backfill(&world, second).state.is_terminal() {
+        let at_work = [first, second].map(|id| backfill(&world, id).active.len());
+        assert!(at_work.iter().sum::<usize>() <= 5, "{at_work:?}");
+        both |= at_work.iter().all(|count| *count > 0);
+        let attempted = play(&mut world, |_| false, {
+            let seen = std::cell::Cell::new(0);
+            move |_| seen.replace(seen.get() + 1) > 0
+        });
+        assert!(!attempted.is_empty(), "it goes on");
+    }
+    assert!(both, "whoever has fewer places goes first");
+    assert_eq!(world.state().backfill_waits(backfill(&world, second)), None);
+    replays(&world);
+}
+
+#[test]
+fn a_preview_says_how_long_it_takes_by_how_long_it_took() {
+    let mut world = month();
+    let preview = |world: &World, request| {
+        requests::preview_backfill(world.state(), &request, world.now).expect("it can be made").estimate
+    };
+    assert_eq!(preview(&world, all("t.a")), None, "nothing is known yet");
+    let id = create(&mut world, request("t.a", "2024-01-01..2024-01-02"));
+    for attempt in open(&world) {
+        world.ask(Input::Started(attempt.clone(), "w".into())).expect("begun");
+        world.wait(3);
+        world.ask(Input::Finished(attempt, Report::succeeded())).expect("ended");
+    }
+    assert!(backfill(&world, id).state.is_terminal());
+    let estimate = preview(&world, BackfillRequest { chunk_size: 5, ..all("t.a") }).expect("by the past");
+    assert_eq!((estimate.work.get(), estimate.from_tasks), (90_000, 2), "30 days of 3 seconds each");
+    assert_eq!(estimate.elapsed.get(), 9_000, "10 at once: 2 runs of 5");
+}
+
+/// L2-INV-7 of the seeds: the same chunk twice changes nothing.
+/// L2-INV-7: a chunk is planned once.
+#[test]
+fn test_chunk_planning_idempotent() {
     let mut world = month();
     let id = create(&mut world, all("t.a"));
     let planned = chunks(&world)[0].clone();
@@ -257,8 +304,9 @@ fn l2_inv_7_a_chunk_is_planned_once() {
 }
 
 /// L2-INV-6 of the seeds: a change with another version than there is changes nothing.
+/// L2-INV-6: a change of an older version is refused.
 #[test]
-fn l2_inv_6_a_change_of_an_older_version_is_refused() {
+fn test_backfill_version_conflict() {
     let mut world = month();
     let id = create(&mut world, all("t.a"));
     let pause = |expected| {

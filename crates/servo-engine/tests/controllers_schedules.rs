@@ -34,6 +34,7 @@ fn deploy(digest: &str, schedules: Vec<ScheduleDef>) -> Input {
         assets: vec![definition("a", "1"), definition("b", "1")],
         schedules: schedules.into_iter().map(Arc::new).collect(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     })
 }
@@ -294,6 +295,7 @@ fn a_tick_that_cannot_be_planned_fails_says_why_and_counts() {
             assets: vec![definition("b", "1")],
             schedules: vec![Arc::new(every_ten())],
             sensors: Vec::new(),
+            notifications: Vec::new(),
             caller: Caller::user("me"),
         }))
         .expect("deployed");

@@ -40,6 +40,7 @@ fn deploy(digest: &str, schedules: Vec<ScheduleDef>, sensors: Vec<SensorDef>) ->
         assets: vec![definition("a", "1"), definition("b", "1"), definition("c", "1")],
         schedules: schedules.into_iter().map(Arc::new).collect(),
         sensors: sensors.into_iter().map(Arc::new).collect(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     })
 }
@@ -65,6 +66,7 @@ fn pending(world: &World) -> Evaluation {
         | Effect::Promote(_)
         | Effect::Discard(_)
         | Effect::ClearStaging(_)
+        | Effect::Notify(_)
         | Effect::Expire(_)
         | Effect::ExpireLogs(_) => None,
     });
@@ -292,24 +294,53 @@ fn test_push_sensor_idempotent() {
     assert_eq!(world.state().runs().count(), 1);
 }
 
+/// The id of the message that a worker is asked about.
+fn told(world: &World) -> String {
+    let Call::Message { message, .. } = pending(world).call else { panic!("a message") };
+    let read: serde_json::Value = serde_json::from_str(&message).expect("JSON");
+    read["id"].as_str().expect("an id").to_owned()
+}
+
 #[test]
-fn messages_are_evaluated_one_after_another_and_given_up_after_five_tries() {
+fn a_message_that_fails_holds_up_no_other_and_is_given_up_after_five_tries() {
     let mut world = world(push());
-    world.ask(message("m1")).expect("taken");
-    world.ask(message("m2")).expect("taken");
-    for attempt in 1..=5 {
-        let call = pending(&world);
-        world.ask(answer(&call, EvaluationReport::failed("boom"))).expect("answered");
-        assert_eq!(evaluations(&world).last().expect("one").attempt, attempt);
-        if let Some(retry) = sensor(&world).retry_at {
-            world.pass(retry.since(world.now).get() / 1_000);
-        }
+    for id in ["m1", "m2", "m3"] {
+        world.ask(message(id)).expect("taken");
     }
-    let Call::Message { message: told, .. } = pending(&world).call else { panic!("a message") };
-    assert!(told.contains("m2"), "the first is given up");
-    assert_eq!(sensor(&world).messages.len(), 1);
-    let ids: std::collections::BTreeSet<_> = evaluations(&world).into_iter().map(|it| it.eval_id).collect();
-    assert_eq!(ids.len(), 5, "each try has a name of its own");
+    let fail = |world: &mut World| {
+        let call = pending(world);
+        world.ask(answer(&call, EvaluationReport::failed("boom"))).expect("answered");
+    };
+    assert_eq!(told(&world), "m1");
+    fail(&mut world);
+    // The others go on at once, in the order in which they came.
+    assert_eq!(told(&world), "m2");
+    let call = pending(&world);
+    world.ask(answer(&call, returned(EvaluationResult::default()))).expect("answered");
+    assert_eq!(told(&world), "m3");
+    let call = pending(&world);
+    world.ask(answer(&call, returned(EvaluationResult::default()))).expect("answered");
+    assert!(sensor(&world).evaluating.is_none(), "m1 waits for its time");
+    let restored = State::from_rows(tenant(), workspace(), world.state().rows()).expect("its own rows fit");
+    assert_eq!(restored.rows(), world.state().rows());
+    for attempt in 2..=5 {
+        let retry = sensor(&world).messages.find("m1").and_then(|row| row.retry_at).expect("a time");
+        assert_eq!(world.engine.next_deadline(world.now), Some(retry));
+        // What comes meanwhile does not wait for it.
+        let late = format!("late{attempt}");
+        world.ask(message(&late)).expect("taken");
+        assert_eq!(told(&world), late);
+        let call = pending(&world);
+        world.ask(answer(&call, returned(EvaluationResult::default()))).expect("answered");
+        world.pass(retry.since(world.now).get() / 1_000);
+        assert_eq!(told(&world), "m1");
+        fail(&mut world);
+        assert_eq!(evaluations(&world).last().expect("one").attempt, attempt);
+    }
+    assert!(sensor(&world).messages.is_empty(), "it is given up");
+    let all = evaluations(&world);
+    let ids: std::collections::BTreeSet<_> = all.iter().map(|it| it.eval_id.clone()).collect();
+    assert_eq!(ids.len(), all.len(), "each try has a name of its own");
 }
 
 #[test]

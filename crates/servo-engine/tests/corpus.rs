@@ -237,6 +237,17 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (90, "BackfillCreated"),
         (91, "BackfillChunkPlanned"),
         (92, "BackfillStateChanged"),
+        (120, "ConditionsEvaluated"),
+        (121, "ConditionPauseChanged"),
+        (130, "PartitionsWiped"),
+        (131, "PartitionsMarked"),
+        (132, "PartitionsRestored"),
+        (150, "NotificationRuleDefined"),
+        (151, "NotificationRuleChanged"),
+        (152, "NotificationTested"),
+        (153, "NotificationRequested"),
+        (154, "NotificationAttempted"),
+        (155, "QueueServiceChanged"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();

@@ -17,6 +17,7 @@ fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),

@@ -54,6 +54,7 @@ fn deploy(world: &mut World, digest: &str, checks: &Value) {
     let deploy = Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         digest: digest.into(),
         project,
         assets: vec![Arc::new(asset)],

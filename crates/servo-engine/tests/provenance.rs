@@ -52,6 +52,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         .ask(Input::Deploy(Deploy {
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             digest,
             project,
             assets,

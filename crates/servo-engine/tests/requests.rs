@@ -30,6 +30,7 @@ fn deploy(digest: &str, assets: Vec<AssetDef>) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         digest: digest.into(),
         time_zones: "2026e".into(),
         project: "tests".to_owned(),

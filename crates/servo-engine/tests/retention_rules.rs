@@ -129,7 +129,12 @@ fn data_goes_as_an_effect_of_an_event_and_what_counts_never_goes() {
     let (change, effects) = apply(&mut world, data.iter().map(expired).collect(), false);
     assert!(matches!(change, Change::Accepted { .. }));
     let gone = |data: &MadeData| {
-        Effect::Expire(Expired { asset: a(), partition: None, materialization_id: data.id })
+        Effect::Expire(Expired {
+            asset: a(),
+            partition: None,
+            materialization_id: data.id,
+            was_latest: false,
+        })
     };
     assert_eq!(effects, [gone(&data[0]), gone(&data[1])]);
     let delta = world.engine.state_mut().take_delta();
@@ -159,6 +164,7 @@ fn what_an_attempt_at_work_was_told_to_read_stays_until_it_has_ended() {
     let deploy = Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: "d1".into(),
         project: "reads".to_owned(),

@@ -91,6 +91,7 @@ fn what_is_approved_counts_from_then_on() {
         .ask(Input::Deploy(servo_engine::Deploy {
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             time_zones: "2026e".into(),
             digest: "d1".into(),
             project: "tests".to_owned(),

@@ -32,8 +32,9 @@ fn the_run_id_follows_from_the_key() {
     assert_eq!(run, RunId::derive(SECRET, &tenant(), &workspace(), "daily:2025-01-15"));
 }
 
+/// L2-INV-4: the same request under the same key is the same run.
 #[test]
-fn the_same_request_under_the_same_key_is_the_same_run() {
+fn test_run_key_idempotent() {
     let mut world = World::new(Settings::default());
     let run_id = world.trigger(TriggerRun::new("k", one(), "me"));
     let written = world.events().len();
@@ -71,8 +72,9 @@ fn the_same_request_is_recognized_after_its_run_left_memory() {
     );
 }
 
+/// L2-INV-4: another request under the same key is refused, and recorded once.
 #[test]
-fn another_request_under_the_same_key_is_refused_and_recorded_once() {
+fn test_run_key_conflict() {
     let mut world = World::new(Settings::default());
     let first = TriggerRun::new("k", one(), "me");
     let existing = first.fingerprint().clone();

@@ -9,7 +9,7 @@ mod table;
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
+use servo_core::{AssetKey, AttemptId, Fingerprint, Millis, PlanId, Timestamp};
 use servo_engine::event::{
     ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
     RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
@@ -21,8 +21,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
-    partitions_changed, pause_changed, plan, refused, released, retention_applied, reviewed, schedule_events,
-    sensor_events, settings_changed, user_error,
+    notification_events, partitions_changed, pause_changed, plan, refused, released, retention_applied,
+    reviewed, schedule_events, sensor_events, settings_changed, user_error,
 };
 
 fn request() -> TriggerRun {
@@ -193,8 +193,16 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     add("RetentionApplied", retention_applied(), now);
     add("SettingsChanged", settings_changed(1), now);
     add("PauseChanged", pause_changed(1), now);
-    for (name, data) in schedule_events(now).into_iter().chain(sensor_events(now)).chain(backfill_events(now))
+    for (name, data) in schedule_events(now)
+        .into_iter()
+        .chain(sensor_events(now))
+        .chain(notification_events(now))
+        .chain(backfill_events(now))
+        .chain(support::life_events())
     {
+        add(name, data, now);
+    }
+    for (name, data) in support::condition_events(AssetKey::parse("t/a").expect("a key")) {
         add(name, data, now);
     }
     for (name, data) in support::worker_events() {

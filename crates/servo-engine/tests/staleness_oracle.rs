@@ -134,6 +134,7 @@ impl Story {
         let deploy = Deploy {
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             digest: format!("d{}", self.deployed).into(),
             project: "p".to_owned(),
             assets: assets.collect(),

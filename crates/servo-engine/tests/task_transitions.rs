@@ -10,7 +10,7 @@ mod table;
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
 use servo_engine::event::{
     ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
     RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
@@ -22,8 +22,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
-    partitions_changed, pause_changed, plan_of, refused, released, retention_applied, reviewed,
-    schedule_events, sensor_events, settings_changed, task, user_error,
+    notification_events, partitions_changed, pause_changed, plan_of, refused, released, retention_applied,
+    reviewed, schedule_events, sensor_events, settings_changed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -314,7 +314,11 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("PauseChanged".into(), pause_changed(1), now));
     list.extend(schedule_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(sensor_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
+    list.extend(notification_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(backfill_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
+    let conditions = support::condition_events(AssetKey::parse("t/a").expect("a key"));
+    list.extend(conditions.into_iter().map(|(name, data)| (name.into(), data, now)));
+    list.extend(support::life_events().into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(support::worker_events().into_iter().map(|(name, data)| (name.into(), data, now)));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));

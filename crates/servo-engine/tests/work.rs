@@ -102,6 +102,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
     let deploy = Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "flights".to_owned(),

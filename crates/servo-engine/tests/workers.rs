@@ -27,6 +27,7 @@ fn deploy(world: &mut World, digest: &str) {
         assets: Vec::new(),
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");

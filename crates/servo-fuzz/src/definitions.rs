@@ -28,6 +28,7 @@ pub fn definitions(bytes: &[u8]) {
     let deploy = Deploy {
         schedules: definitions.schedules().to_vec(),
         sensors: definitions.sensors().to_vec(),
+        notifications: definitions.notifications().to_vec(),
         time_zones: "2026e".into(),
         digest: "sha256:0".into(),
         project,

@@ -21,6 +21,7 @@ mod lease;
 mod log;
 mod manifest;
 mod messages;
+mod pushes;
 mod runner;
 mod runtime;
 mod table_files;
@@ -35,6 +36,7 @@ pub use lease::lease_record;
 pub use log::{boundary, log_line, log_segment};
 pub use manifest::manifest;
 pub use messages::{envelope, sealed_text, task_token};
+pub use pushes::{notification_rule, push_message, push_signature};
 pub use runner::{printed_lines, runner_frames, scan_answer};
 pub use table_files::{parquet_file, parquet_guard};
 pub use user_texts::{cron, selection};
@@ -65,4 +67,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("runner_frames", runner_frames),
     ("printed_lines", printed_lines),
     ("scan_answer", scan_answer),
+    ("push_message", push_message),
+    ("push_signature", push_signature),
+    ("notification_rule", notification_rule),
 ];

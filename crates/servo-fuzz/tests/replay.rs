@@ -163,6 +163,9 @@ replays! {
     runner_frames: 2_000,
     printed_lines: 500,
     scan_answer: 4_000,
+    push_message: 4_000,
+    push_signature: 4_000,
+    notification_rule: 4_000,
 }
 
 #[test]

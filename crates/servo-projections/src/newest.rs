@@ -1,7 +1,10 @@
 //! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
-use servo_core::{AssetKey, BackfillId, EventId, ScheduleId, SensorId};
-use servo_engine::rows::{BackfillChunkRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow};
+use servo_core::{AssetKey, BackfillId, EventId, RuleId, ScheduleId, SensorId};
+use servo_engine::rows::{
+    BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, Row, ScheduleTickRow,
+    SensorEvalRow,
+};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -32,6 +35,29 @@ impl Projection {
         accepts: impl Fn(&SensorEvalRow) -> bool,
     ) -> Result<Vec<SensorEvalRow>, Error> {
         self.newest_of(&sensor.to_string(), before, limit, accepts).await
+    }
+
+    /// Evaluations of the condition of an asset that have left memory, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn condition_evaluations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<ConditionEvaluationRow>, Error> {
+        self.newest_of(asset.canonical(), before, limit, |_| true).await
+    }
+
+    /// Notifications of a rule that have left memory and are accepted, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn notifications(
+        &self,
+        rule: RuleId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&NotificationRow) -> bool,
+    ) -> Result<Vec<NotificationRow>, Error> {
+        self.newest_of(&rule.to_string(), before, limit, accepts).await
     }
 
     /// Chunks of a backfill that have left memory and are accepted, from the last to the first, beginning before the

@@ -15,13 +15,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
-    PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind,
-    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
+    DataStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin, OutboxStatus, Principal,
+    Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState,
+    TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -131,6 +132,7 @@ text_values!(
     AttemptId,
     MaterializationId,
     EvaluationId,
+    RuleId,
     Principal,
     BackfillId,
     ScheduleId,
@@ -181,6 +183,9 @@ named_values!(
     BackfillState,
     ChunkState,
     WorkerState,
+    NotificationTrigger,
+    NotificationStatus,
+    Channel,
 );
 
 /// Keys that are shown in another form than they are stored in.

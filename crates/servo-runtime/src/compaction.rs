@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
-    RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow,
+    NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -51,7 +51,9 @@ pub(crate) struct InFlight {
     pub(crate) inputs: Vec<MaterializationInputRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
     pub(crate) evals: Vec<SensorEvalRow>,
+    pub(crate) notifications: Vec<NotificationRow>,
     pub(crate) chunks: Vec<BackfillChunkRow>,
+    pub(crate) evaluations: Vec<ConditionEvaluationRow>,
 }
 
 impl FlushTracker {
@@ -81,7 +83,9 @@ impl FlushTracker {
             inputs: delta.appended.materialization_inputs.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
             evals: delta.ended.sensor_evals.clone(),
+            notifications: delta.ended.notifications.clone(),
             chunks: delta.ended.backfill_chunks.clone(),
+            evaluations: delta.ended.condition_evaluations.clone(),
         }));
     }
 

@@ -7,12 +7,14 @@ use std::time::Duration;
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::StartWith;
 use servo_engine::controllers::Dispatching;
+use servo_engine::controllers::notifications::Notifying;
 use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::attempt_logs::AttemptLogs;
 use crate::clock::SystemClock;
+use crate::notifier::Notifier;
 use crate::spawner::{Spawner, ThreadSpawner};
 
 /// The stores of a workspace.
@@ -116,6 +118,8 @@ pub struct Config {
     pub logs: Option<Arc<dyn AttemptLogs>>,
     /// Whether this process removes what is not kept any more by itself, every hour.
     pub retention: bool,
+    /// Sends notifications; none if this process has nobody who could. Without automation it sends tests alone.
+    pub notifier: Option<Arc<dyn Notifier>>,
     /// Whether chunks of backfills are planned in this process.
     pub backfills: bool,
     /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
@@ -128,6 +132,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// Which notifications this process sends.
+    pub(crate) fn notifying(&self) -> Notifying {
+        match (&self.notifier, self.automation) {
+            (None, _) => Notifying::Nothing,
+            (Some(_), false) => Notifying::Tests,
+            (Some(_), true) => Notifying::Everything,
+        }
+    }
+
     /// Defaults with a queue and secrets.
     pub fn new(queue: Arc<dyn TaskQueue>, secret: impl Into<Arc<[u8]>>, keys: Keyring) -> Self {
         Self {
@@ -151,6 +164,7 @@ impl Config {
             automation: true,
             logs: None,
             retention: false,
+            notifier: None,
             backfills: true,
             dispatching: Dispatching::All,
             keep_log_batches: None,

@@ -1,20 +1,22 @@
 //! Effects: what a durable batch does to the outside world. One module per kind carries it out; every one of them can
 //! be done twice without harm (INV-4).
 //!
-//! Dispatches go to queues, which may make them wait, and evaluations to workers that ask. Everything else is about files of assets and is done by a thread
-//! of its own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see
+//! Dispatches go to queues, which may make them wait, evaluations to workers that ask, and notifications to a task each,
+//! which may take its time. Everything else is about files of assets and is done by a thread of its own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see
 //! [`Barrier`] (ADR-074).
 
 mod discard;
 mod enqueue;
 mod expire;
 pub(crate) mod files;
+mod notify;
 pub(crate) mod promote;
 pub(crate) mod release;
 pub(crate) mod set_aside;
 
 pub(crate) use enqueue::Enqueuer;
 pub(crate) use files::{Barrier, FileEffects, FileEffectsHandle};
+pub(crate) use notify::NotifyEffects;
 pub use set_aside::StuckPath;
 pub(crate) use set_aside::{SetAside, StuckPaths};
 
@@ -33,6 +35,7 @@ pub(crate) struct Effects {
     pub(crate) files: FileEffectsHandle,
     /// Calls that workers are asked for.
     pub(crate) evaluations: Arc<Evaluations>,
+    pub(crate) notifications: NotifyEffects,
 }
 
 impl Effects {
@@ -43,6 +46,7 @@ impl Effects {
             match effect {
                 Effect::Enqueue(dispatch) => dispatches.push(dispatch),
                 Effect::Evaluate(evaluation) => self.evaluations.begin(*evaluation),
+                Effect::Notify(delivery) => self.notifications.begin(*delivery),
                 Effect::Release(_)
                 | Effect::Promote(_)
                 | Effect::Discard(_)

@@ -91,6 +91,7 @@ impl EngineLoop {
     ) -> Self {
         engine.set_automation(config.automation);
         engine.set_backfills(config.backfills);
+        engine.set_notifying(config.notifying());
         engine.set_dispatching(config.dispatching);
         engine.liveness_mut().set_local(config.local_workers.clone());
         let now = config.spawner.elapsed();
@@ -397,6 +398,7 @@ impl EngineLoop {
                     self.published = 0;
                     self.engine.set_automation(self.config.automation);
                     self.engine.set_backfills(self.config.backfills);
+                    self.engine.set_notifying(self.config.notifying());
                     self.engine.set_dispatching(dispatching);
                     self.engine.liveness_mut().set_local(self.config.local_workers.clone());
                     self.flushes.adopt(recovered.manifest);

@@ -103,6 +103,8 @@ fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Err
                 | EventData::ScheduleRemoved(_)
                 | EventData::SensorDefined(_)
                 | EventData::SensorRemoved(_)
+                | EventData::NotificationRuleDefined(_)
+                | EventData::NotificationRuleChanged(_)
         )
     };
     let deployed: Vec<Event> = step.events.into_iter().filter(is_deployment).collect();

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId, SensorId};
+use servo_core::{AssetKey, BackfillId, EventId, RuleId, RunId, ScheduleId, SensorId};
 use servo_engine::Run;
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, MaterializationRow, RunRow, ScheduleTickRow, SensorEvalRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, RunRow,
+    ScheduleTickRow, SensorEvalRow,
 };
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
@@ -155,6 +156,33 @@ impl Workspace {
         Ok(found.into_values().rev().take(limit).collect())
     }
 
+    /// The newest evaluations of the condition of an asset, from the last to the first, beginning before an event.
+    pub async fn condition_evaluations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<ConditionEvaluationRow>, Error> {
+        let is_wanted = |row: &&ConditionEvaluationRow| {
+            row.asset_key == *asset && before.is_none_or(|before| row.row_version < before)
+        };
+        let hot = self.read(|state| {
+            let rows = state.recent_condition_evaluations().filter(is_wanted);
+            rows.take(limit).cloned().collect::<Vec<_>>()
+        });
+        let mut found: BTreeMap<EventId, ConditionEvaluationRow> =
+            hot.await?.into_iter().map(|row| (row.row_version, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            let rows = moving.evaluations.iter().filter(is_wanted);
+            found.extend(rows.map(|row| (row.row_version, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.condition_evaluations(asset, before, limit).await?;
+            found.extend(old.into_iter().map(|row| (row.row_version, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
     /// The newest evaluations of a sensor that are accepted, from the last to the first, beginning before an event.
     pub async fn sensor_evals(
         &self,
@@ -178,6 +206,38 @@ impl Workspace {
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// The newest notifications of a rule that are accepted, from the last to the first, beginning before an event.
+    pub async fn notifications(
+        &self,
+        rule: RuleId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&NotificationRow) -> bool + Sync,
+    ) -> Result<Vec<NotificationRow>, Error> {
+        let is_wanted = |row: &NotificationRow| {
+            row.rule_id == rule && before.is_none_or(|before| row.row_version < before) && accepts(row)
+        };
+        let hot = self.read(|state| {
+            let recent = state.recent_notifications().into_iter().filter(|row| is_wanted(row));
+            recent.take(limit).cloned().collect::<Vec<_>>()
+        });
+        // One event may make several, and one that waits changes: the newest form of each counts.
+        let mut found: BTreeMap<String, NotificationRow> = BTreeMap::new();
+        if let Some(projection) = self.projection() {
+            let old = projection.notifications(rule, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.notification_id.clone(), row)));
+        }
+        for moving in self.inner.flushes.in_flight() {
+            let moved = moving.notifications.iter().filter(|row| is_wanted(row)).cloned();
+            found.extend(moved.map(|row| (row.notification_id.clone(), row)));
+        }
+        found.extend(hot.await?.into_iter().map(|row| (row.notification_id.clone(), row)));
+        let mut found: Vec<NotificationRow> = found.into_values().collect();
+        found.sort_by(|a, b| (b.row_version, &b.notification_id).cmp(&(a.row_version, &a.notification_id)));
+        found.truncate(limit);
+        Ok(found)
     }
 
     /// The chunks of a backfill that are accepted, from the last to the first, beginning before the event that planned

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servo_core::{Clock, RunId};
+use servo_engine::controllers::notifications::Notifying;
 use servo_engine::evaluation::{Evaluated, Evaluation, EvaluationReport};
 use servo_engine::event::encode_batch;
+use servo_engine::notification::{Delivery, Notified};
 use servo_engine::{Dispatch, Effect, Engine, Input, State, Step, StoredRunKey, effect};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{DataError, PutIds, Record};
@@ -31,6 +33,8 @@ pub struct Reconciled {
     pub dispatches: Vec<Dispatch>,
     /// Calls of functions that somebody should make now.
     pub evaluations: Vec<Evaluation>,
+    /// Notifications that somebody should send now.
+    pub notifications: Vec<Delivery>,
 }
 
 /// Reconciles once: reads the tables, decides, and writes the tables. The log is appended to, never read.
@@ -44,7 +48,7 @@ pub async fn reconcile_once(
     if tables.lag > 0 {
         return Ok(tables.lagging());
     }
-    let mut engine = Engine::new(tables.state, secret);
+    let mut engine = engine(tables.state, secret);
     let step = engine.reconcile(clock.now());
     write(stores, clock, put_ids, tables.epoch, tables.projected_seq, engine, step).await
 }
@@ -76,9 +80,34 @@ pub async fn answer_evaluations(
         let Evaluation { evaluation_id, subject, .. } = evaluation;
         inputs.push(Input::Evaluated(Evaluated { evaluation_id, subject, report, stored_keys }));
     }
-    let mut engine = Engine::new(tables.state, secret);
+    let mut engine = engine(tables.state, secret);
     let step = engine.step(&inputs, clock.now());
     write(stores, clock, put_ids, tables.epoch, tables.projected_seq, engine, step).await
+}
+
+/// The same with what came of notifications that it has asked for.
+pub async fn answer_notifications(
+    stores: &Stores,
+    secret: Arc<[u8]>,
+    clock: &dyn Clock,
+    put_ids: Arc<dyn PutIds>,
+    answers: Vec<Notified>,
+) -> Result<Reconciled, Error> {
+    let tables = Tables::open(stores).await?;
+    if tables.lag > 0 {
+        return Ok(tables.lagging());
+    }
+    let inputs: Vec<Input> = answers.into_iter().map(Input::Notified).collect();
+    let mut engine = engine(tables.state, secret);
+    let step = engine.step(&inputs, clock.now());
+    write(stores, clock, put_ids, tables.epoch, tables.projected_seq, engine, step).await
+}
+
+/// Nobody else may stay, so that everything is told.
+fn engine(state: State, secret: Arc<[u8]>) -> Engine {
+    let mut engine = Engine::new(state, secret);
+    engine.set_notifying(Notifying::Everything);
+    engine
 }
 
 /// The state as the tables have it.
@@ -109,7 +138,14 @@ impl Tables {
 
     fn lagging(&self) -> Reconciled {
         let (projected_seq, lag) = (self.projected_seq, self.lag);
-        Reconciled { projected_seq, lag, events: 0, dispatches: Vec::new(), evaluations: Vec::new() }
+        Reconciled {
+            projected_seq,
+            lag,
+            events: 0,
+            dispatches: Vec::new(),
+            evaluations: Vec::new(),
+            notifications: Vec::new(),
+        }
     }
 }
 
@@ -134,7 +170,8 @@ async fn write(
     }
     let dispatches = effect::outstanding(engine.state());
     let evaluations = effect::evaluations(engine.state()).collect();
-    Ok(Reconciled { projected_seq, lag: 0, events, dispatches, evaluations })
+    let notifications = effect::deliveries(engine.state()).collect();
+    Ok(Reconciled { projected_seq, lag: 0, events, dispatches, evaluations, notifications })
 }
 
 /// Brings the tables up to the end of the log, as the compactor of a server does; returns by how many batches. For the

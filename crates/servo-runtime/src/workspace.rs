@@ -9,9 +9,9 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command,
-    DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, Refusal, Release, RetryNow, Review,
-    Snapshot, State, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSettings,
+    Command, DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Refusal,
+    Release, RetryNow, Review, Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -24,7 +24,9 @@ use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::{Data, MARKER};
-use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
+use crate::effects::{
+    Effects, Enqueuer, FileEffects, NotifyEffects, SetAside, StuckPath, StuckPaths, release,
+};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
 use crate::evaluations::Evaluations;
@@ -191,13 +193,20 @@ impl Workspace {
         };
         let (files, following) = file_effects.start();
         let evaluations: Arc<Evaluations> = Arc::default();
+        let notifications = NotifyEffects::new(config.notifier.clone(), spawner.clone(), inputs.downgrade());
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             spawner: spawner.clone(),
             generations: generations.clone(),
-            effects: Effects { enqueuer, waiting, files: files.clone(), evaluations: evaluations.clone() },
+            effects: Effects {
+                enqueuer,
+                waiting,
+                files: files.clone(),
+                evaluations: evaluations.clone(),
+                notifications,
+            },
             compactor: compactor_queue,
             flushes: flushes.clone(),
             engine: inputs.downgrade(),
@@ -327,8 +336,19 @@ impl Workspace {
         self.ask(request).await
     }
 
+    /// Defines, pauses, resumes, removes or tests a notification rule; returns when that is durable. `Duplicate` if
+    /// nothing differs.
+    pub async fn change_notification(&self, request: ChangeNotification) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
     /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
     pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses or resumes the automation of an asset; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn pause_condition(&self, request: PauseCondition) -> Result<Change, Error> {
         self.ask(request).await
     }
 

@@ -35,6 +35,7 @@ fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
     Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),

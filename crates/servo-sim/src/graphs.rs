@@ -82,6 +82,7 @@ pub fn project(version: u8) -> Deploy {
     Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),

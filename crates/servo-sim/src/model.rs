@@ -12,6 +12,7 @@ mod data;
 mod dispatched;
 mod follow;
 pub mod history;
+mod life;
 mod log;
 mod memory;
 mod retry;

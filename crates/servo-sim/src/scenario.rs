@@ -48,6 +48,12 @@ pub enum UserRequest {
     Partitions { add: u8, remove: u8 },
     /// Approve or reject a quarantined materialization.
     Review { approve: bool },
+    /// Wipe what is known of an asset, whatever is at work on it.
+    Wipe { asset: u8, keep_data: bool, force: bool },
+    /// Say how partitions of an asset fare.
+    Mark { asset: u8, failed: bool },
+    /// Undo the last wipe or mark of an asset.
+    Undo { asset: u8 },
     /// Remove what the rules of retention do not keep.
     Retention,
     /// Read a page of runs: every acknowledged run must be there.
@@ -211,6 +217,17 @@ impl Scenario {
                 6 => UserRequest::Partitions { add: rng.draw() as u8, remove: rng.draw() as u8 },
                 7 => UserRequest::Review { approve: rng.chance(500) },
                 _ => UserRequest::Read,
+            };
+            self.requests.push((at, request));
+        }
+        // With chances of their own, so that everything else of a seed stays as it was.
+        let mut rng = Rng::fork(self.seed, 17);
+        for _ in 0..rng.below(4) {
+            let (at, asset) = (rng.within(0..self.healed_at), rng.draw() as u8);
+            let request = match rng.below(6) {
+                0..=3 => UserRequest::Wipe { asset, keep_data: rng.chance(400), force: rng.chance(700) },
+                4 => UserRequest::Mark { asset, failed: rng.chance(500) },
+                _ => UserRequest::Undo { asset },
             };
             self.requests.push((at, request));
         }

@@ -1,18 +1,20 @@
 //! Simulated users: they repeat requests until they are answered, and remember the answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use servo_core::{EventId, Fingerprint, Millis, RunId};
+use servo_core::{AssetKey, EventId, Fingerprint, Millis, RunId};
+use servo_engine::requests::PartitionsOf;
 use servo_engine::{
-    Caller, CancelRun, Change, ChangePartitions, Deploy, Review, RunReply, RunRequest, TriggerRun, Verdict,
+    AttemptOutcome, Caller, CancelRun, Change, ChangePartitions, Deploy, Review, RunReply, RunRequest, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::RunFilter;
-use servo_runtime::{Error, RetryRequest, Workspace};
+use servo_runtime::{Error, RetryRequest, WipeRequest, Workspace};
 
 use crate::cluster::Cluster;
 use crate::graphs;
@@ -123,6 +125,37 @@ impl Users {
                 .await;
             }
             UserRequest::Review { approve } => self.review(approve, caller).await,
+            UserRequest::Wipe { asset, keep_data, force } => {
+                let Some((asset, partitions)) = self.known(asset).await else { return };
+                let reason = String::new();
+                let request = WipeRequest { partitions, keep_data, force, reason, caller };
+                self.change(move |workspace| {
+                    let (asset, request) = (asset.clone(), request.clone());
+                    async move { Ok(workspace.wipe_partitions(asset, request).await?.1.change) }.boxed()
+                })
+                .await;
+            }
+            UserRequest::Mark { asset, failed } => {
+                let Some((asset, which)) = self.known(asset).await else { return };
+                let outcome = if failed { AttemptOutcome::Failed } else { AttemptOutcome::Succeeded };
+                self.change(move |workspace| {
+                    let (asset, which, caller) = (asset.clone(), which.clone(), caller.clone());
+                    async move {
+                        let marked = workspace.mark_partitions(asset, which, outcome, String::new(), caller);
+                        Ok(marked.await?.change)
+                    }
+                    .boxed()
+                })
+                .await;
+            }
+            UserRequest::Undo { asset } => {
+                let Some((asset, _)) = self.known(asset).await else { return };
+                self.change(move |workspace| {
+                    let (asset, caller) = (asset.clone(), caller.clone());
+                    async move { Ok(workspace.restore_partitions(asset, None, caller).await?.change) }.boxed()
+                })
+                .await;
+            }
             UserRequest::Retention => {
                 let answer = cluster.retry_until_acked(
                     move |workspace| {
@@ -137,6 +170,15 @@ impl Users {
             }
             UserRequest::Read => self.read().await,
         }
+    }
+
+    /// An asset that something is or will be known of, and its partitions.
+    async fn known(&self, pick: u8) -> Option<(AssetKey, PartitionsOf)> {
+        let found = self.cluster.retry_until_acked(
+            move |workspace| async move { workspace.read(move |state| known(state, pick)).await }.boxed(),
+            always,
+        );
+        found.await.ok().flatten()
     }
 
     /// Asks for a change, and for the same again later.
@@ -239,4 +281,20 @@ fn caller(number: usize) -> Caller {
 
 fn always() -> bool {
     true
+}
+
+/// One of the assets that were attempted or are being made, and everything that it has.
+fn known(state: &State, pick: u8) -> Option<(AssetKey, PartitionsOf)> {
+    let mut places: BTreeMap<AssetKey, BTreeSet<String>> = BTreeMap::new();
+    for (asset, _) in state.attempted_assets() {
+        let keys = state.partition_statuses(asset).filter_map(|(text, _)| Some(text?.to_owned()));
+        places.entry(asset.clone()).or_default().extend(keys);
+    }
+    for task in state.runs().flat_map(|run| run.tasks.iter()) {
+        let keys = task.key.partition_str().map(str::to_owned);
+        places.entry(task.key.asset()).or_default().extend(keys);
+    }
+    let count = places.len().max(1);
+    let (asset, keys) = places.into_iter().nth(usize::from(pick) % count)?;
+    Some((asset, PartitionsOf { keys: keys.into_iter().collect(), ..PartitionsOf::default() }))
 }

@@ -177,9 +177,17 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::SensorMessageReceived
                 | EventKind::SensorEvaluationRequested
                 | EventKind::SensorEvaluated
+                | EventKind::NotificationRuleDefined
+                | EventKind::NotificationRuleChanged
+                | EventKind::NotificationTested
+                | EventKind::NotificationRequested
+                | EventKind::NotificationAttempted
+                | EventKind::QueueServiceChanged
                 | EventKind::BackfillCreated
                 | EventKind::BackfillChunkPlanned
                 | EventKind::BackfillStateChanged
+                | EventKind::ConditionsEvaluated
+                | EventKind::ConditionPauseChanged
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from servo.arguments import boolean, instance_of, integer, text, text_map, texts, unexpected, wrong
 from servo.checks import Check, check_list
 from servo.compute import Compute
+from servo.conditions import Condition
 from servo.dependencies import Dep, dep_list, key_of
 from servo.durations import milliseconds
 from servo.freshness import Freshness
@@ -55,6 +56,7 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
     "checks": ("checks", (), check_list),
     "retry": ("retry", None, instance_of(Retry, "servo.Retry(max_attempts=3)")),
     "freshness": ("freshness", None, instance_of(Freshness, 'servo.Freshness(max_lag="26h")')),
+    "automation": ("automation", None, instance_of(Condition, "servo.eager()")),
     "timeout": ("timeout_ms", None, milliseconds),
     "tags": ("tags", {}, text_map),
     "owners": ("owners", (), lambda argument, value: texts(argument, value, "ops@example.org")),
@@ -89,6 +91,7 @@ _WRITERS: Final[dict[str, Callable[[Any], object]]] = {
     "partitions": lambda partitions: partitions.to_manifest(),
     "checks": lambda checks: [check.to_manifest() for check in checks],
     "freshness": Freshness.to_manifest,
+    "automation": Condition.to_manifest,
     "compute": Compute.to_manifest,
     "owners": list,
     "kinds": list,
@@ -116,6 +119,7 @@ class AssetSpec(Frozen):
     checks: tuple[Check, ...]
     retry: Retry | None
     freshness: Freshness | None
+    automation: Condition | None
     timeout_ms: int | None
     tags: dict[str, str]
     owners: tuple[str, ...]

@@ -103,6 +103,7 @@ def asset(
             `checks`: checks of its data;
             `retry`, `timeout`: what to do about failing and slow attempts;
             `freshness`: how old it may become;
+            `automation`: when it is made without anybody asking, such as `servo.eager()`;
             `description` (the docstring's first paragraph, unless given), `group`, `kind`, `owners`, `tags`,
             `metadata`: what people should know of it;
             `code_version`: changes when its code does; found from the source, unless given;

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from servo.checks import Check
     from servo.compute import Compute
+    from servo.conditions import Condition
     from servo.dependencies import AssetLike, Dep
     from servo.durations import Duration
     from servo.freshness import Freshness
@@ -27,6 +28,7 @@ class Attributes(TypedDict, total=False):
     checks: Sequence[Check] | None
     retry: Retry | None
     freshness: Freshness | None
+    automation: Condition | None
     timeout: Duration | None
     tags: Mapping[str, str] | None
     owners: Sequence[str] | None

@@ -80,6 +80,9 @@ def build(registry: Registry, project_name: str, context: ManifestContext) -> di
     for kind in ("schedules", "sensors", "resources"):
         entries = _entries(getattr(registry, kind), context, problems)
         found[kind] = sorted(entries, key=lambda entry: _order(entry, "name"))
+    if registry.notifications:
+        rules = _entries(registry.notifications, context, problems)
+        found["notifications"] = sorted(rules, key=lambda entry: _order(entry, "name"))
     if problems:
         raise ExceptionGroup("some declarations cannot be used", problems)
     return found

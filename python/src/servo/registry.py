@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from servo.asset_checks import AssetCheck
     from servo.location import Location
     from servo.manifest import ManifestContext
+    from servo.notifications import Notification
     from servo.resources import RegisteredResource
     from servo.schedules import Schedule
     from servo.sensors import Sensor
@@ -45,7 +46,7 @@ class AssetDefinition(Protocol):
 class Registry:
     """The definitions of a project."""
 
-    __slots__ = ("assets", "checks", "resources", "schedules", "sensors")
+    __slots__ = ("assets", "checks", "notifications", "resources", "schedules", "sensors")
 
     def __init__(self) -> None:
         """Start empty."""
@@ -53,6 +54,7 @@ class Registry:
         self.checks: list[AssetCheck] = []
         self.schedules: list[Schedule] = []
         self.sensors: list[Sensor] = []
+        self.notifications: list[Notification] = []
         self.resources: list[RegisteredResource] = []
 
     def __repr__(self) -> str:
@@ -75,7 +77,7 @@ def collecting() -> Iterator[Registry]:
     >>> with collecting() as found:
     ...     pass
     >>> found
-    <registry of 0 assets, 0 checks, 0 resources, 0 schedules, 0 sensors>
+    <registry of 0 assets, 0 checks, 0 notifications, 0 resources, 0 schedules, 0 sensors>
     """
     global _current  # noqa: PLW0603 - decorators have no other way to be told
     outer = _current

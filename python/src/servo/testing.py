@@ -12,7 +12,7 @@ Functions of assets stay functions, so a test can call them. What takes a contex
 'flights-2013-01-01.csv'
 
 `servo.materialize` makes several assets, with their checks. `evaluate` calls the function of a schedule or a
-sensor.
+sensor. `Story` plays what happens to a project and gives what its automation conditions request.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from servo.project import nearest_settings
 from servo.requests import Message, RunRequest
 from servo.runner.pool import Pool
 from servo.runner.secrets import Secrets
+from servo.stories import Story
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from servo.partitions import Partitions
     from servo.runner.context import TaskContext
 
-__all__ = ["Evaluated", "Materialized", "context", "evaluate", "materialize"]
+__all__ = ["Evaluated", "Materialized", "Story", "context", "evaluate", "materialize"]
 
 
 class Evaluated(Frozen):

@@ -303,6 +303,13 @@ export const sqlTablesQuery = queryOptions({
   staleTime: Infinity,
 });
 
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/me", { signal })),
+  retry: false,
+  staleTime: 60_000,
+});
+
 export const versionQuery = queryOptions({
   queryKey: ["version"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/version", { signal })),

@@ -19,6 +19,7 @@ import { Plots } from "./Plots";
 import { StateBar } from "./StateBar";
 import { knownOf, statusOf } from "./status";
 import { WhyStale } from "./WhyStale";
+import { Act } from "../parts/Act";
 
 type Detail = Schemas["AssetDetail"];
 
@@ -64,8 +65,8 @@ function Shape({ detail }: { detail: Detail }) {
           <Link className="button" href={`/runs?asset=${encodeURIComponent(dotted(key))}`}>
             Runs
           </Link>
-          <button
-            type="button"
+          <Act needs="runs.trigger"
+           
             className="button primary"
             disabled={detail.external}
             title={detail.external ? "It is made outside of Servo" : undefined}
@@ -74,7 +75,7 @@ function Shape({ detail }: { detail: Detail }) {
             }}
           >
             Materialize…
-          </button>
+          </Act>
         </div>
       </div>
       <div className="row wrap" style={{ gap: "6px 18px", fontSize: 13 }}>

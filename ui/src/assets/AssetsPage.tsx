@@ -16,6 +16,7 @@ import { Graph } from "./Graph";
 import { cardsOf, groupOf } from "./grouping";
 import { StateBar } from "./StateBar";
 import { knownOf, statusOf } from "./status";
+import { Act } from "../parts/Act";
 
 /** Graphs with more assets begin with closed groups. */
 const OPEN_UP_TO = 120;
@@ -46,15 +47,15 @@ export default function AssetsPage() {
         </div>
         <SelectionBox text={text} onChange={setText} />
         <span className="grow" />
-        <button
-          type="button"
+        <Act needs="runs.trigger"
+         
           className="button primary"
           onClick={() => {
             materializeStore.open({ selection: selection === "" ? "*" : selection });
           }}
         >
           {selection === "" ? "Materialize all…" : "Materialize selected…"}
-        </button>
+        </Act>
       </div>
       {view === "graph" ? <GraphView selection={selection} /> : <ListView selection={selection} />}
     </div>
@@ -213,8 +214,8 @@ function Side({ asset, onClose }: { asset: string; onClose: () => void }) {
                 <dd>{data.downstream.length === 0 ? "nothing" : data.downstream.map((key) => <div key={key}><Link href={assetHref(key)}>{dotted(key)}</Link></div>)}</dd>
               </dl>
               <div className="row wrap">
-                <button
-                  type="button"
+                <Act needs="runs.trigger"
+                 
                   className="button primary"
                   disabled={data.external}
                   title={data.external ? "It is made outside of Servo" : undefined}
@@ -223,7 +224,7 @@ function Side({ asset, onClose }: { asset: string; onClose: () => void }) {
                   }}
                 >
                   Materialize…
-                </button>
+                </Act>
                 <Link href={assetHref(asset)} className="button">
                   Open
                 </Link>

@@ -12,6 +12,7 @@ import { useParam } from "../parts/params";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
+import { Act } from "../parts/Act";
 
 type Summary = Schemas["PartitionSummary"];
 type Bucket = Schemas["PartitionBucket"];
@@ -199,24 +200,24 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
               {brushed[0]?.first}
               {total > 1 ? ` … ${brushed.at(-1)?.last ?? brushed.at(-1)?.first ?? ""}` : ""}
             </span>
-            <button
-              type="button"
+            <Act needs="runs.trigger"
+             
               className="button small primary"
               onClick={() => {
                 act(false);
               }}
             >
               Materialize {plural(total, "partition")}…
-            </button>
-            <button
-              type="button"
+            </Act>
+            <Act needs="runs.trigger"
+             
               className="button small"
               onClick={() => {
                 act(true);
               }}
             >
               Backfill…
-            </button>
+            </Act>
             {summary.step > 1 && rows >= 1 ? (
               <button
                 type="button"

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { schedulePagesQuery, sensorPagesQuery } from "../api/queries";
+import { Act } from "../parts/Act";
 import { duration, plural } from "../parts/format";
 import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
@@ -123,7 +124,7 @@ function Row({ automation, href, description, error, when, what, next, marks }: 
   return (
     <tr>
       <td>
-        <button type="button" className="switch" role="switch" aria-checked={isOn} aria-label={`${automation.name} is on`} disabled={isPending} onClick={() => { toggle(); }} />
+        <Act needs="automation.operate" className="switch" role="switch" aria-checked={isOn} aria-label={`${automation.name} is on`} disabled={isPending} onClick={() => { toggle(); }} />
       </td>
       <td>
         <Link href={href}>{automation.name}</Link> <span className="chip">{automation.kind}</span>

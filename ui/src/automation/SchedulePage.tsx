@@ -11,6 +11,7 @@ import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { useToggle } from "./useToggle";
+import { Act } from "../parts/Act";
 
 export default function SchedulePage({ name }: { name: string }) {
   const query = useQuery({
@@ -43,18 +44,18 @@ function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
         </h1>
         <State state={schedule.status} />
         <div className="actions">
-          <button type="button" className="button" disabled={isPending} onClick={() => { toggle(); }}>
+          <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
             {isOn ? "Pause" : "Resume"}
-          </button>
-          <button
-            type="button"
+          </Act>
+          <Act needs="runs.trigger"
+           
             className="button primary"
             onClick={() => {
               setTriggers(true);
             }}
           >
             Tick now…
-          </button>
+          </Act>
         </div>
       </div>
       {schedule.last_error == null ? null : (

@@ -13,6 +13,7 @@ import { watchText } from "./AutomationPage";
 import { EvaluateDialog } from "./EvaluateDialog";
 import { PushDialog, ResetCursorDialog } from "./SensorDialogs";
 import { useToggle } from "./useToggle";
+import { Act } from "../parts/Act";
 
 type Sensor = Schemas["Sensor"];
 
@@ -45,12 +46,12 @@ function Detail({ sensor }: { sensor: Sensor }) {
         <span className="chip">sensor</span>
         <State state={sensor.status} />
         <div className="actions">
-          <button type="button" className="button" disabled={isPending} onClick={() => { toggle(); }}>
+          <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
             {isOn ? "Pause" : "Resume"}
-          </button>
+          </Act>
           {sensor.kind === "push" ? (
-            <button
-              type="button"
+            <Act needs="automation.operate"
+             
               className="button"
               disabled={sensor.verifies}
               title={sensor.verifies === true ? "It takes signed messages only; a dry run shows what one would do" : undefined}
@@ -59,17 +60,17 @@ function Detail({ sensor }: { sensor: Sensor }) {
               }}
             >
               Send a message…
-            </button>
+            </Act>
           ) : null}
-          <button
-            type="button"
+          <Act needs="runs.trigger"
+           
             className="button primary"
             onClick={() => {
               setOpen("evaluate");
             }}
           >
             Dry run…
-          </button>
+          </Act>
         </div>
       </div>
       {sensor.description == null ? null : <p style={{ maxWidth: "80ch" }}>{sensor.description}</p>}
@@ -88,15 +89,15 @@ function Detail({ sensor }: { sensor: Sensor }) {
             aside={
               <>
                 <span className="grow" />
-                <button
-                  type="button"
+                <Act needs="automation.operate"
+                 
                   className="button small"
                   onClick={() => {
                     setOpen("reset");
                   }}
                 >
                   Reset…
-                </button>
+                </Act>
               </>
             }
           >

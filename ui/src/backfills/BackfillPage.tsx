@@ -11,6 +11,7 @@ import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
 import { Progress, rateOf, whichOf } from "./Progress";
+import { Act } from "../parts/Act";
 
 type Backfill = Schemas["Backfill"];
 
@@ -153,8 +154,8 @@ function Actions({ backfill }: { backfill: Backfill }) {
     <div className="actions">
       {backfill.is_ended ? (
         backfill.completed_partitions < backfill.total_partitions ? (
-          <button
-            type="button"
+          <Act needs="runs.retry"
+           
             className="button primary"
             disabled={retry.isPending}
             onClick={() => {
@@ -162,12 +163,12 @@ function Actions({ backfill }: { backfill: Backfill }) {
             }}
           >
             Retry {plural(backfill.total_partitions - backfill.completed_partitions, "partition")}
-          </button>
+          </Act>
         ) : null
       ) : (
         <>
-          <button
-            type="button"
+          <Act needs="automation.operate"
+           
             className="button"
             disabled={change.isPending}
             onClick={() => {
@@ -175,16 +176,16 @@ function Actions({ backfill }: { backfill: Backfill }) {
             }}
           >
             {isPaused ? "Resume" : "Pause"}
-          </button>
-          <button
-            type="button"
+          </Act>
+          <Act needs="automation.operate"
+           
             className="button danger"
             onClick={() => {
               setCancels(true);
             }}
           >
             Cancel…
-          </button>
+          </Act>
         </>
       )}
       {cancels ? (

@@ -8,6 +8,7 @@ import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { Progress, rateOf, whichOf } from "./Progress";
+import { Act } from "../parts/Act";
 
 export default function BackfillsPage() {
   const query = useInfiniteQuery(backfillsQuery(""));
@@ -17,15 +18,15 @@ export default function BackfillsPage() {
       <div className="page-head" style={{ margin: 0 }}>
         <h1>Backfills</h1>
         <div className="actions">
-          <button
-            type="button"
+          <Act needs="runs.trigger"
+           
             className="button primary"
             onClick={() => {
               materializeStore.open({ selection: "", asBackfill: true });
             }}
           >
             New backfill…
-          </button>
+          </Act>
         </div>
       </div>
       {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}

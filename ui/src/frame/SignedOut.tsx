@@ -1,26 +1,68 @@
 // In place of a page while the server does not know this browser. Comes back to the same page by itself.
-import { useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
-import { Empty, Panel } from "../parts/Panel";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { api, RequestFailed } from "../api/client";
+import { Panel } from "../parts/Panel";
 
 const LOOK_EVERY_MS = 2000;
 
 export function SignedOut() {
   const queries = useQueryClient();
+  const [key, setKey] = useState("");
   useEffect(() => {
     const timer = setInterval(() => void queries.invalidateQueries(), LOOK_EVERY_MS);
     return () => {
       clearInterval(timer);
     };
   }, [queries]);
+  const enter = useMutation({
+    mutationFn: async () => {
+      const { data, error, response } = await api.POST("/api/v1/logins", { headers: { authorization: `Bearer ${key.trim()}` } });
+      if (data === undefined) throw new RequestFailed(response.status, error);
+      return data;
+    },
+    onSuccess: ({ path }) => {
+      location.assign(`${path}&next=${encodeURIComponent(location.pathname + location.search)}`);
+    },
+  });
   return (
     <div className="page">
       <Panel label="Not signed in">
-        <Empty title="This browser is not signed in">
-          <p>The server lets in who can read its files. In the directory of the project, run:</p>
+        <form
+          className="empty"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (key.trim() !== "" && !enter.isPending) enter.mutate();
+          }}
+        >
+          <strong>This browser is not signed in</strong>
+          <p>With an API key:</p>
+          <div className="row">
+            <input
+              className="field mono"
+              type="password"
+              autoComplete="current-password"
+              aria-label="API key"
+              placeholder="API key"
+              style={{ width: 320 }}
+              value={key}
+              onChange={(event) => {
+                setKey(event.target.value);
+              }}
+            />
+            <button type="submit" className="button primary" disabled={key.trim() === "" || enter.isPending}>
+              Sign in
+            </button>
+          </div>
+          {enter.error === null ? null : (
+            <p role="alert" style={{ color: "var(--failed)" }}>
+              {enter.error instanceof RequestFailed && enter.error.status === 401 ? "The server does not know this key." : enter.error.message}
+            </p>
+          )}
+          <p>Or, where the files of the server can be read, in the directory of the project:</p>
           <pre>servo open</pre>
           <p>This page goes on by itself when you are in.</p>
-        </Empty>
+        </form>
       </Panel>
     </div>
   );

@@ -14,6 +14,7 @@ import { toast, toastError } from "../parts/toasts";
 import { progressOf, tasksText } from "../runs/text";
 import type { Run } from "../runs/useRun";
 import { Strip } from "./Strip";
+import { Act } from "../parts/Act";
 
 export function Home() {
   const deployment = useQuery(deploymentQuery);
@@ -23,15 +24,15 @@ export function Home() {
       <div className="page-head" style={{ margin: 0 }}>
         <h1>Home</h1>
         <div className="actions">
-          <button
-            type="button"
+          <Act needs="runs.trigger"
+           
             className="button primary"
             onClick={() => {
               materializeStore.open({ selection: "" });
             }}
           >
             Materialize…
-          </button>
+          </Act>
         </div>
       </div>
       {isNew ? <Welcome /> : null}
@@ -119,8 +120,8 @@ function Attention() {
           <Link className="button small" href={runHref(run)}>
             See why
           </Link>
-          <button
-            type="button"
+          <Act needs="runs.retry"
+           
             className="button small"
             disabled={retry.isPending}
             onClick={() => {
@@ -128,18 +129,18 @@ function Attention() {
             }}
           >
             Retry
-          </button>
+          </Act>
         </>
       ) : (
-        <button
-          type="button"
+        <Act needs="runs.trigger"
+         
           className="button small"
           onClick={() => {
             materializeStore.open({ selection: dotted(asset.asset_key) });
           }}
         >
           Materialize…
-        </button>
+        </Act>
       ),
     });
   }

@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { answer, api, once, RequestFailed, type Schemas } from "../api/client";
 import { assetQuery } from "../api/queries";
+import { useWhyNot } from "../parts/Act";
 import { Dialog } from "../parts/Dialog";
 import { count, dotted, plural, runHref } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
@@ -71,6 +72,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
       navigate(`/backfills/${made.backfill_id}`);
     },
   });
+  const whyNot = useWhyNot("runs.trigger");
   const isBackfill = asBackfill && partitioned !== undefined;
   const close = () => {
     materializeStore.close();
@@ -84,6 +86,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
       <form
         onSubmit={(event) => {
           event.preventDefault();
+          if (whyNot !== undefined) return;
           if (tasks > 0 && isBackfill && !create.isPending) create.mutate();
           else if (tasks > 0 && !isBackfill && !trigger.isPending) trigger.mutate();
         }}
@@ -137,7 +140,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
           <button type="button" className="button" onClick={close}>
             Close
           </button>
-          <button type="submit" className="button primary" disabled={tasks === 0 || error !== null || isUnfinished || trigger.isPending || create.isPending || plan.isFetching || preview.isFetching || rested !== body || asked !== selection.trim()}>
+          <button type="submit" className="button primary" title={whyNot} disabled={whyNot !== undefined || tasks === 0 || error !== null || isUnfinished || trigger.isPending || create.isPending || plan.isFetching || preview.isFetching || rested !== body || asked !== selection.trim()}>
             {trigger.isPending || create.isPending ? "Asking…" : isBackfill ? `Backfill ${plural(tasks, "partition")}` : tasks === 0 || isUnfinished ? "Materialize" : `Materialize ${label(planned, tasks)}`}
           </button>
         </footer>

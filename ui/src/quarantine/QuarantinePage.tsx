@@ -10,6 +10,7 @@ import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
 import { State, Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { Act } from "../parts/Act";
 
 type Item = Schemas["Quarantined"];
 
@@ -56,24 +57,24 @@ function Waiting({ item }: { item: Item }) {
             <Ago at={item.quarantined_at} />
           </span>
           <span className="grow" />
-          <button
-            type="button"
+          <Act needs="quarantine.review"
+           
             className="button small"
             onClick={() => {
               setVerdict("approve");
             }}
           >
             Approve…
-          </button>
-          <button
-            type="button"
+          </Act>
+          <Act needs="quarantine.review"
+           
             className="button small danger"
             onClick={() => {
               setVerdict("reject");
             }}
           >
             Reject…
-          </button>
+          </Act>
         </>
       }
     >

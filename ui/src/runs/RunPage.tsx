@@ -18,6 +18,7 @@ import { LogView } from "./LogView";
 import { partitionsText, progressOf, tasksText } from "./text";
 import { sourceOf, useScheduleNames } from "./source";
 import { isActive, isRunActive, taskName, useRun, type Run, type Task } from "./useRun";
+import { Act } from "../parts/Act";
 
 /** Runs with more tasks begin with a row for each asset. */
 const ONE_BY_ONE = 40;
@@ -164,8 +165,8 @@ function RunHead({ run }: { run: Run }) {
           {isOver ? (
             <>
               {failed > 0 ? (
-                <button
-                  type="button"
+                <Act needs="runs.retry"
+                 
                   className="button primary"
                   disabled={retry.isPending}
                   onClick={() => {
@@ -173,10 +174,10 @@ function RunHead({ run }: { run: Run }) {
                   }}
                 >
                   Retry from failure
-                </button>
+                </Act>
               ) : null}
-              <button
-                type="button"
+              <Act needs="runs.retry"
+               
                 className="button"
                 disabled={retry.isPending}
                 onClick={() => {
@@ -184,29 +185,29 @@ function RunHead({ run }: { run: Run }) {
                 }}
               >
                 Run again
-              </button>
+              </Act>
               {run.selection == null || run.selection === "" ? null : (
-                <button
-                  type="button"
+                <Act needs="runs.trigger"
+                 
                   className="button"
                   onClick={() => {
                     materializeStore.open({ selection: run.selection ?? "", keys: run.partitions?.keys ?? [], ranges: run.partitions?.ranges ?? [] });
                   }}
                 >
                   Change and run…
-                </button>
+                </Act>
               )}
             </>
           ) : (
-            <button
-              type="button"
+            <Act needs="runs.cancel"
+             
               className="button danger"
               onClick={() => {
                 setCancels(true);
               }}
             >
               Cancel run
-            </button>
+            </Act>
           )}
         </div>
       </div>

@@ -11,6 +11,7 @@ import { useParam } from "../parts/params";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { countsText, Diff } from "./Diff";
+import { Act } from "../parts/Act";
 
 type Deployment = Schemas["Deployment"];
 
@@ -101,8 +102,8 @@ function Row({ deployment, isCurrent, twin, onBack }: { deployment: Deployment; 
         <Link className="button small" href={deploymentHref(deployment.number)}>
           What changed
         </Link>{" "}
-        <button
-          type="button"
+        <Act needs="assets.deploy"
+         
           className="button small"
           disabled={isCurrent}
           title={isCurrent ? "It is what the workspace runs with" : undefined}
@@ -112,7 +113,7 @@ function Row({ deployment, isCurrent, twin, onBack }: { deployment: Deployment; 
           }}
         >
           Roll back…
-        </button>
+        </Act>
       </td>
     </tr>
   );
@@ -134,8 +135,8 @@ export default function DeploymentPage({ number }: { number: number }) {
         </h1>
         {query.data?.is_current === true ? <span className="chip">current</span> : null}
         <div className="actions">
-          <button
-            type="button"
+          <Act needs="assets.deploy"
+           
             className="button danger"
             disabled={query.data?.is_current !== false}
             title={query.data?.is_current === true ? "It is what the workspace runs with" : undefined}
@@ -144,7 +145,7 @@ export default function DeploymentPage({ number }: { number: number }) {
             }}
           >
             Roll back to it…
-          </button>
+          </Act>
         </div>
       </div>
       <Shown query={query} rows={4}>

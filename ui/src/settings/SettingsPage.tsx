@@ -12,6 +12,7 @@ import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
 import { Deployments } from "./Deployments";
+import { Act } from "../parts/Act";
 
 const TABS: [string, string][] = [
   ["admission", "Admission"],
@@ -91,15 +92,15 @@ function Admission() {
             aside={
               <>
                 <span className="grow" />
-                <button
-                  type="button"
+                <Act needs="admission.change"
+                 
                   className="button small"
                   onClick={() => {
                     setPauses(true);
                   }}
                 >
                   Pause…
-                </button>
+                </Act>
               </>
             }
           >
@@ -111,8 +112,8 @@ function Admission() {
                   <span className="what muted">
                     {pause.reason ?? ""} by {pause.paused_by}, <Ago at={pause.paused_at} />
                   </span>
-                  <button
-                    type="button"
+                  <Act needs="admission.change"
+                   
                     className="button small"
                     disabled={resume.isPending}
                     onClick={() => {
@@ -120,7 +121,7 @@ function Admission() {
                     }}
                   >
                     Resume {pause.scope === "all" ? "everything" : pause.scope}
-                  </button>
+                  </Act>
                 </li>
               ))}
             </ul>
@@ -301,8 +302,8 @@ function Settings() {
                   <td className="muted">{setting.about}</td>
                   <td>
                     {setting.name.endsWith(".") ? null : (
-                      <button
-                        type="button"
+                      <Act needs="settings.change"
+                       
                         className="button small"
                         aria-label={`Change ${setting.name}`}
                         onClick={() => {
@@ -310,7 +311,7 @@ function Settings() {
                         }}
                       >
                         Change…
-                      </button>
+                      </Act>
                     )}
                   </td>
                 </tr>

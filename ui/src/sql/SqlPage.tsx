@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import { count, duration, plural } from "../parts/format";
+import { useWhyNot } from "../parts/Act";
 import { Empty, Panel, ProblemBox } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { toast } from "../parts/toasts";
@@ -67,6 +68,7 @@ export default function SqlPage() {
     setText(query);
     editor.current?.focus();
   };
+  const whyNot = useWhyNot("sql.run");
   const stopped = error?.name === "AbortError";
   return (
     <div className="page stack">
@@ -109,7 +111,7 @@ export default function SqlPage() {
               }}
             />
             <footer className="row wrap">
-              <button type="submit" className="button primary" disabled={isPending || text.trim() === ""}>
+              <button type="submit" className="button primary" disabled={isPending || text.trim() === "" || whyNot !== undefined} title={whyNot}>
                 {isPending ? "Running…" : "Run"}
               </button>
               <button

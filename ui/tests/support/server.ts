@@ -94,7 +94,12 @@ export class Server {
     });
   }
 
-  /** What programs show to be let in: the token that the server wrote for those who can read its files. */
+  /** The token that the server wrote for those who can read its files. */
+  get token(): string {
+    return (this.headers()["authorization"] ?? "").replace("Bearer ", "");
+  }
+
+  /** What programs show to be let in. */
   private headers(): Record<string, string> {
     const state = join(this.directory, ".servo");
     const name = existsSync(state) ? readdirSync(state, { recursive: true, encoding: "utf8" }).find((each) => each.endsWith("server.json")) : undefined;

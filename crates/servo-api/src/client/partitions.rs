@@ -4,7 +4,10 @@ use servo_core::AssetKey;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::views::{ChangePartitionsBody, Partition, PartitionsChanged, StalePartitions, WhyStale};
+use crate::views::{
+    ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody, PartitionsSet,
+    StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
+};
 
 impl Client {
     /// The partitions of an asset, in their order.
@@ -25,6 +28,40 @@ impl Client {
         let mut query = options.query("status");
         query.push(("newest_first", true.to_string()));
         self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &query).await
+    }
+
+    /// Says what a wipe would take.
+    pub async fn preview_wipe(
+        &self,
+        asset: &AssetKey,
+        which: &PartitionsOfBody,
+    ) -> Result<Wiped, ClientError> {
+        let path = ["assets", asset.namespace(), asset.name(), "partitions", "wipe", "preview"];
+        let response = self.post(&path, None, which).await?;
+        self.read(response).await
+    }
+
+    /// Wipes partitions of an asset.
+    pub async fn wipe_partitions(&self, asset: &AssetKey, body: &WipeBody) -> Result<Wiped, ClientError> {
+        self.change(&["assets", asset.namespace(), asset.name(), "partitions", "wipe"], body).await
+    }
+
+    /// Says how partitions of an asset fare.
+    pub async fn mark_partitions(
+        &self,
+        asset: &AssetKey,
+        body: &MarkBody,
+    ) -> Result<PartitionsSet, ClientError> {
+        self.change(&["assets", asset.namespace(), asset.name(), "partitions", "mark"], body).await
+    }
+
+    /// Undoes a wipe that kept the data, or a mark.
+    pub async fn undo_partitions(
+        &self,
+        asset: &AssetKey,
+        body: &UndoBody,
+    ) -> Result<PartitionsSet, ClientError> {
+        self.change(&["assets", asset.namespace(), asset.name(), "partitions", "undo"], body).await
     }
 
     /// The stale partitions of what is selected: one page, with numbers of all.

@@ -95,6 +95,12 @@ impl Client {
         self.get(&["deployments", "current"], &[]).await
     }
 
+    /// Says what deploying a manifest would do.
+    pub async fn preview_deployment(&self, manifest: &impl Serialize) -> Result<Deployed, ClientError> {
+        let response = self.post(&["deployments", "preview"], None, manifest).await?;
+        self.read(response).await
+    }
+
     /// Deployments, the newest first.
     pub async fn deployments(&self, options: &ListOptions) -> Result<Page<Deployment>, ClientError> {
         self.get(&["deployments"], &options.query("state")).await

@@ -7,6 +7,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use hmac::{Hmac, KeyInit, Mac};
 use servo_core::Timestamp;
 use servo_engine::definitions::{SecretDef, VerifyScheme};
+use servo_runtime::read_secret;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -17,16 +18,7 @@ const TOLERANCE_SECS: i64 = 300;
 
 /// The value of a secret, where the server finds it.
 pub(crate) fn secret(reference: &SecretDef, root: Option<&Path>) -> Result<String, Problem> {
-    let found = match reference.provider.as_str() {
-        "env" => std::env::var(&reference.path).ok(),
-        "file" => {
-            let file = root.map_or_else(|| reference.path.clone().into(), |root| root.join(&reference.path));
-            let text = std::fs::read_to_string(file).ok();
-            text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-        }
-        _ => None,
-    };
-    found.filter(|secret| !secret.is_empty()).ok_or_else(|| {
+    read_secret(reference, root).ok_or_else(|| {
         let place = format!("{} {}", reference.provider, reference.path);
         let detail = format!("the secret of the sensor is not there: the server looks for it in {place}");
         Problem::new(Code::Unavailable, detail)

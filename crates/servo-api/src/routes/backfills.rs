@@ -120,6 +120,7 @@ pub(super) async fn show(
     let found = app.workspace().read(move |state| {
         state.backfill(id).map(|backfill| Backfill {
             targets: backfill.definition.targets.iter().map(BackfillTarget::from).collect(),
+            reason: backfill.reason.clone().or_else(|| state.backfill_waits(backfill)),
             ..Backfill::at(backfill, now)
         })
     });

@@ -161,7 +161,10 @@ fn part(data: &EventData) -> Part {
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
         | EventData::MaterializationReleased(_)
-        | EventData::RetentionApplied(_) => Part::Assets,
+        | EventData::RetentionApplied(_)
+        | EventData::PartitionsWiped(_)
+        | EventData::PartitionsMarked(_)
+        | EventData::PartitionsRestored(_) => Part::Assets,
         EventData::SettingsChanged(_)
         | EventData::PauseChanged(_)
         | EventData::WorkerRegistered(_)
@@ -185,6 +188,14 @@ fn part(data: &EventData) -> Part {
         | EventData::SensorEvaluated(_)
         | EventData::BackfillCreated(_)
         | EventData::BackfillChunkPlanned(_)
-        | EventData::BackfillStateChanged(_) => Part::Automation,
+        | EventData::NotificationRuleDefined(_)
+        | EventData::NotificationRuleChanged(_)
+        | EventData::NotificationTested(_)
+        | EventData::NotificationRequested(_)
+        | EventData::NotificationAttempted(_)
+        | EventData::QueueServiceChanged(_)
+        | EventData::BackfillStateChanged(_)
+        | EventData::ConditionsEvaluated(_)
+        | EventData::ConditionPauseChanged(_) => Part::Automation,
     }
 }

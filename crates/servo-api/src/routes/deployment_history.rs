@@ -156,6 +156,7 @@ pub(super) async fn rollback(
         assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
         schedules: definitions.schedules().to_vec(),
         sensors: definitions.sensors().to_vec(),
+        notifications: definitions.notifications().to_vec(),
         caller: caller.clone(),
     };
     let outdated = app.workspace().read(move |state| {
@@ -267,6 +268,7 @@ fn checked(project: String, definitions: DefinitionsAsOf) -> Result<Definitions,
         assets: Vec::new(),
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         resources: Vec::new(),
     };
     for ((kind, name), row) in definitions {
@@ -275,6 +277,7 @@ fn checked(project: String, definitions: DefinitionsAsOf) -> Result<Definitions,
             DefinitionKind::Asset => manifest.assets.push(read(&name, definition)?),
             DefinitionKind::Schedule => manifest.schedules.push(read(&name, definition)?),
             DefinitionKind::Sensor => manifest.sensors.push(read(&name, definition)?),
+            DefinitionKind::Notification => manifest.notifications.push(read(&name, definition)?),
         }
     }
     let named = |asset: &AssetDef| asset.resources.iter().chain(&asset.io).cloned().collect::<Vec<_>>();

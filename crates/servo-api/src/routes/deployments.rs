@@ -12,7 +12,7 @@ use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Manifest, NoQuery, Query, parse};
 use crate::problem::{Code, Problem};
-use crate::views::{Deployed, Deployment};
+use crate::views::{Accepted, Deployed, Deployment, Repartitioned};
 
 /// The newest deployment.
 #[utoipa::path(
@@ -43,9 +43,11 @@ pub(super) async fn deploy(
     app.answer_to(&caller).await?;
     let read = tokio::task::spawn_blocking(move || read(&text)).await;
     let (digest, definitions) = read.map_err(|error| Problem::internal(&error))??;
+    let changed = repartitioned(&app, &definitions).await?;
     let deployed = |change: Change| Deployed {
         digest: digest.clone(),
         assets: definitions.assets().len() as u64,
+        repartitioned: changed.clone(),
         accepted: change.into(),
     };
     let request = Deploy {
@@ -55,10 +57,38 @@ pub(super) async fn deploy(
         assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
         schedules: definitions.schedules().to_vec(),
         sensors: definitions.sensors().to_vec(),
+        notifications: definitions.notifications().to_vec(),
         caller: caller.clone(),
     };
     let work = async { Ok(deployed(app.workspace().deploy(request).await?)) };
     app.once(caller, work, async |known| Ok(deployed(known.change()))).await
+}
+
+/// Says what deploying a manifest would do. If it has problems, all of them are returned; nothing changes.
+#[utoipa::path(
+    post, path = "/deployments/preview", operation_id = "preview_deployment", tag = "deployments",
+    request_body(content = Object, description = "The manifest"),
+    responses((status = 200, body = Deployed), Problems)
+)]
+pub(super) async fn preview(
+    State(app): State<Shared>,
+    Manifest { text, caller: _ }: Manifest,
+) -> Result<Answer<Deployed>, Problem> {
+    let read = tokio::task::spawn_blocking(move || read(&text)).await;
+    let (digest, definitions) = read.map_err(|error| Problem::internal(&error))??;
+    Ok(Answer(Deployed {
+        digest,
+        assets: definitions.assets().len() as u64,
+        repartitioned: repartitioned(&app, &definitions).await?,
+        accepted: Accepted::default(),
+    }))
+}
+
+/// Assets whose partitions would be others.
+async fn repartitioned(app: &Shared, definitions: &Definitions) -> Result<Vec<Repartitioned>, Problem> {
+    let now = app.workspace().now();
+    let found = app.workspace().read(|state| servo_engine::requests::repartitioned(state, definitions, now));
+    Ok(found.await?.into_iter().map(Repartitioned::from).collect())
 }
 
 /// The digest is that of the canonical text, however the manifest was written.

@@ -176,8 +176,10 @@ pub struct Materialization {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    #[schema(value_type = String)]
-    pub run_id: RunId,
+    /// The run that made it; absent if somebody has said that it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub run_id: Option<RunId>,
     #[schema(value_type = String, format = DateTime)]
     pub materialized_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,7 +342,7 @@ impl Materialization {
             materialization_id: latest.id(),
             partition: partition.as_ref().map(ToString::to_string),
             partition_key: partition,
-            run_id: latest.run_id(),
+            run_id: latest.run_id().some(),
             materialized_at: latest.at(),
             format: latest.format(),
             event_id: latest.event_id(),
@@ -360,7 +362,7 @@ impl Partition {
                 .map(|latest| Materialization::new(partition.clone(), latest)),
             last_attempt_outcome: last.map(|last| last.outcome),
             last_attempt_at: last.map(|last| last.at),
-            last_attempt_run_id: last.map(|last| last.run_id),
+            last_attempt_run_id: last.and_then(|last| last.run_id.some()),
             partition_key: partition,
         }
     }

@@ -117,7 +117,7 @@ impl Asked for RetryBackfillBody {
 }
 
 /// A backfill as it would be accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct BackfillPreview {
     pub selection: String,
@@ -134,6 +134,12 @@ pub struct BackfillPreview {
     pub first_chunk_partitions: Vec<String>,
     /// Tasks of the first run.
     pub first_run_tasks: u64,
+    /// Time of all its tasks together, by those of the past; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_work_seconds: Option<f64>,
+    /// Time until the last of them has ended, with as many at once as the request and the workers allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_seconds: Option<f64>,
     pub targets: Vec<BackfillTarget>,
 }
 
@@ -311,6 +317,8 @@ impl BackfillPreview {
             max_concurrent_runs: request.max_concurrent_runs,
             first_chunk_partitions: found.first_chunk.iter().map(ToString::to_string).collect(),
             first_run_tasks: found.first_run_tasks as u64,
+            estimated_work_seconds: found.estimate.map(|it| it.work.get() as f64 / 1_000.0),
+            estimated_seconds: found.estimate.map(|it| it.elapsed.get() as f64 / 1_000.0),
             targets: found.targets.iter().map(BackfillTarget::from).collect(),
         }
     }

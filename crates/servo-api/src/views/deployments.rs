@@ -1,7 +1,7 @@
 //! Deployments.
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Timestamp};
+use servo_core::{AssetKey, EventId, Timestamp};
 use servo_engine::rows::{DefinitionVersionRow, DeploymentRow};
 use utoipa::ToSchema;
 
@@ -190,9 +190,30 @@ pub struct Deployed {
     pub digest: String,
     /// Number of assets.
     pub assets: u64,
-    /// The event; absent if the very same manifest was deployed already.
+    /// Assets whose partitions are others than before, and what becomes of those that are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repartitioned: Vec<Repartitioned>,
+    /// The event; absent if the very same manifest was deployed already, or it was only looked at.
     #[serde(flatten)]
     pub accepted: Accepted,
+}
+
+/// An asset whose partitions are others than before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Repartitioned {
+    /// The asset.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// Partitions that keep their status.
+    pub kept: u64,
+    /// Partitions that the new definition does not have. They stay until they are wiped.
+    pub outside: u64,
+}
+
+impl From<servo_engine::requests::Repartitioned> for Repartitioned {
+    fn from(found: servo_engine::requests::Repartitioned) -> Self {
+        Self { asset_key: found.asset, kept: found.kept, outside: found.outside }
+    }
 }
 
 impl From<&servo_engine::Deployment> for Deployment {

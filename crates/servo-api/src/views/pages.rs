@@ -1,8 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, AssetVersion, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, Deployment,
+    MaterializationRecord, NotificationRecord, NotificationRule, Partition, Quarantined, Run, Schedule,
+    Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -34,6 +35,14 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of automation conditions.
+pub type ConditionPage = Page<Condition>;
+/// A page of evaluations of a condition.
+pub type ConditionEvaluationPage = Page<ConditionEvaluation>;
+/// A page of notification rules.
+pub type NotificationRulePage = Page<NotificationRule>;
+/// A page of notifications of a rule.
+pub type NotificationRecordPage = Page<NotificationRecord>;
 /// Deployments.
 pub type DeploymentPage = Page<Deployment>;
 /// Versions of the definition of an asset.

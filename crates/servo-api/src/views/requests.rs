@@ -10,6 +10,8 @@ use utoipa::ToSchema;
 
 use super::admission::PauseBody;
 use super::deployments::RollbackBody;
+use super::notifications::NotificationBody;
+use super::partition_life::{MarkBody, UndoBody, WipeBody};
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -281,11 +283,15 @@ asked!(
     TriggerScheduleBody,
     VersionBody,
     SensorBody,
+    NotificationBody,
     ResetCursorBody,
     EvaluateBody,
     SettingsBody,
     PauseBody,
     ApplyRetentionBody,
+    WipeBody,
+    MarkBody,
+    UndoBody,
     RollbackBody
 );
 

@@ -153,7 +153,7 @@ async fn what_is_materialized_is_shown() {
     let run = harness.run("raw.orders").await;
     let orders = harness.client.asset(&key("raw.orders")).await.unwrap();
     let latest = orders.latest.unwrap();
-    assert_eq!((latest.run_id, latest.partition_key), (run.run_id, None));
+    assert_eq!((latest.run_id, latest.partition_key), (Some(run.run_id), None));
     assert_eq!(orders.asset.partitions.materialized, 1);
     let whole = harness.client.partitions(&key("raw.orders"), &ListOptions::default()).await.unwrap();
     assert_eq!((whole.items.len(), whole.items[0].status), (1, DataStatus::Materialized));

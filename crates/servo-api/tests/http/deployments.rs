@@ -29,6 +29,7 @@ fn second() -> Value {
     assets[0]["owners"] = json!(["ops@example.org", "data@example.org"]);
     let mut new = assets[0].clone();
     new["key"] = json!("raw/returns");
+    new["function"] = json!("shop.assets:raw_returns");
     assets.push(new);
     assets.retain(|asset| asset["key"] != "shop/stubborn");
     manifest
@@ -72,6 +73,7 @@ async fn deployments_are_listed_by_page_with_what_they_changed() {
     assert_eq!(harness.get("deployments/3").await.ok()["is_current"], true);
     assert_eq!(harness.get("deployments/4").await.problem().code, Code::UnknownDeployment);
     assert_eq!(harness.get("deployments/first").await.problem().code, Code::InvalidRequest);
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -121,6 +123,7 @@ async fn differences_are_told_field_by_field_and_what_only_moved_is_told_apart()
     // Of what is gone, the history stays.
     assert_eq!(harness.get("assets/shop/stubborn/versions").await.ok()["items"][0]["change"], "REMOVED");
     assert_eq!(harness.get("assets/shop/nothing/versions").await.problem().code, Code::UnknownAsset);
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -152,4 +155,5 @@ async fn the_definitions_of_an_earlier_deployment_become_current_by_a_new_one() 
     );
     let acts = harness.get("audit?action=assets").await.ok();
     assert_eq!(acts["items"][0]["action"], "assets.deploy");
+    harness.close().await;
 }

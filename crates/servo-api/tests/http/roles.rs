@@ -113,6 +113,33 @@ async fn a_role_may_do_what_it_is_for_and_the_refusal_says_what_is_missing_and_i
     harness.close().await;
 }
 
+#[tokio::test]
+async fn callers_can_ask_who_they_are_and_what_they_may_do() {
+    let root = tempfile::tempdir().unwrap();
+    let keys = api_keys(root.path()).await;
+    let harness =
+        Harness::with(root.path(), Setting { api_keys: Some(keys.clone()), ..Setting::default() }).await;
+    let viewer = key(&keys, 1, Role::Viewer, "acme/main", None).await;
+    let some = key(&keys, 2, Role::Operator, "acme/main", Some("raw.*")).await;
+    let owner = harness.get("me").await.ok();
+    assert_eq!((&owner["principal"], &owner["roles"]), (&json!("user:local"), &json!(["admin"])));
+    let may = |me: &Value, what: &str| me["permissions"].as_array().unwrap().contains(&json!(what));
+    assert!(may(&owner, "sql.run") && may(&owner, "assets.deploy"));
+    let me = ask(&harness, &viewer, Method::GET, "me", None).await.ok();
+    assert_eq!(
+        (&me["principal"], &me["roles"]),
+        (&json!("user:viewer of acme/main#010101010101"), &json!(["viewer"]))
+    );
+    assert!(may(&me, "runs.read") && !may(&me, "runs.trigger") && !may(&me, "sql.run"));
+    let me = ask(&harness, &some, Method::GET, "me", None).await.ok();
+    assert!(may(&me, "runs.trigger"), "for some assets it may");
+    assert_eq!(
+        ask(&harness, &viewer, Method::POST, "sql", Some(json!({ "query": "select 1" }))).await.status,
+        403
+    );
+    harness.close().await;
+}
+
 fn told(act: &Value) -> (&str, &str, &str) {
     let text = |name: &str| act[name].as_str().unwrap();
     (text("principal"), text("action"), text("subject"))

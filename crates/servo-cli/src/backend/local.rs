@@ -91,6 +91,7 @@ impl Local {
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.automation = false;
         config.backfills = false;
+        config.notifier = Some(session::senders(location, None)?);
         config.logs = Some(Arc::new(KeptLogs(Arc::new(location.logs()))));
         if let Ok(project) = location.project.find() {
             session::keep_data_of(&project, &mut stores)?;
@@ -114,7 +115,7 @@ impl Local {
         dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, reach, dispatching).await?;
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching, None).await?;
         let mut before = session.unfinished().await?;
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);

@@ -30,6 +30,11 @@ def clean(orders: list) -> list:
 def blocked() -> list:
     return [1]
 
+@servo.asset(namespace="shop", automation=servo.cron_tick("0 0 1 1 *"))
+def report(blocked: list) -> int:
+    return 1
+servo.notify("oncall", when="run_failed", to=servo.Command(["true"]))
+
 servo.schedule(name="yearly", cron="0 0 1 1 *", selection="shop.clean")
 
 @servo.push_sensor(selection="shop.clean", enabled=False)
@@ -81,9 +86,19 @@ const COMMANDS: &[&[&str]] = &[
     &["check", "run", "shop.blocked"],
     &["admin", "retention", "preview"],
     &["admin", "retention", "apply"],
+    &["partition", "wipe", "raw.orders", "--partition", "2013-01-02", "--dry-run"],
+    &["partition", "wipe", "raw.nothing", "--all", "--yes"],
+    &["partition", "wipe", "raw.orders", "--partitions", "2013-01-09..2013-01-01", "--yes"],
+    &["partition", "undo", "raw.orders"],
     &["run", "list"],
     &["run", "list", "-a", "shop.clean", "--source", "manual"],
     &["run", "list", "--sort", "oldest", "--since", "soon"],
+    &["automation", "list"],
+    &["automation", "explain", "shop.report"],
+    &["automation", "explain", "shop.clean"],
+    &["automation", "pause", "shop.report", "--reason", "later"],
+    &["automation", "resume", "shop.report"],
+    &["automation", "history", "shop.report"],
     &["run", "conflicts"],
     &["run", "show", "{run}"],
     &["run", "show", "latest", "--state", "failed"],
@@ -133,6 +148,17 @@ const COMMANDS: &[&[&str]] = &[
     &["sensor", "reset-cursor", "told", "--to", "2013-01-15"],
     &["sensor", "evals", "told"],
     &["sensor", "show", "nothing"],
+    &["sensor", "create", "mine", "--push", "--select", "raw.*"],
+    &["sensor", "create", "mine", "--push", "--select", "raw.*"],
+    &["sensor", "delete", "mine"],
+    &["notification", "list"],
+    &["notification", "show", "oncall"],
+    &["notification", "pause", "oncall"],
+    &["notification", "pause", "oncall", "--expected-state-version", "7"],
+    &["notification", "resume", "oncall"],
+    &["notification", "remove", "oncall"],
+    &["notification", "history", "oncall"],
+    &["notification", "show", "nothing"],
     &["materialize", "shop.broken"],
     &["run", "list", "--state", "failed", "--limit", "1"],
     &["materialize", "shop.blocked"],

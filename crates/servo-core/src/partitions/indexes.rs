@@ -18,12 +18,37 @@ impl Partitions {
 
     /// The newest partitions: the last along a dimension of time, and all along others.
     pub fn latest<'a>(&self, at: impl Into<PartitionContext<'a>>) -> PartitionSet {
+        self.newest(1, at)
+    }
+
+    /// The same for the last so many windows along a dimension of time.
+    pub fn newest<'a>(&self, windows: u64, at: impl Into<PartitionContext<'a>>) -> PartitionSet {
         let counted = self.dims().iter().zip(self.counts(at.into()));
         let ranges = counted.map(|((_, dimension), count)| match dimension.windows() {
-            Some(_) => count.saturating_sub(1)..count,
+            Some(_) => count.saturating_sub(windows)..count,
             None => 0..count,
         });
         PartitionSet::from(Block::new(ranges.collect::<Vec<_>>()))
+    }
+
+    /// From when on a partition exists, by its index along each dimension: the last time that a window of it closes,
+    /// shifted by the end offset. None if no dimension is of time.
+    pub fn exists_from(&self, digits: &[u64]) -> Option<Timestamp> {
+        let timed = self.dims().iter().zip(digits);
+        let timed = timed.filter_map(|((_, dimension), digit)| Some((dimension.windows()?, *digit)));
+        timed.map(|(windows, digit)| windows.exists_from(digit)).max()
+    }
+
+    /// When the next window along a dimension of time begins to exist; none if no dimension is of time, or the last is
+    /// there.
+    pub fn grows_at<'a>(&self, at: impl Into<PartitionContext<'a>>) -> Option<Timestamp> {
+        let moment = at.into();
+        let timed = self.dims().iter().filter_map(|(_, dimension)| dimension.windows());
+        let next = timed.filter_map(|windows| {
+            let count = windows.count(moment);
+            (count < windows.total()).then(|| windows.exists_from(count))
+        });
+        next.min()
     }
 
     /// Of a set, the partitions with its last index along every dimension of time.

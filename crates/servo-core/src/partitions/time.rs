@@ -120,6 +120,11 @@ impl Windows {
         (open + self.end_offset).clamp(0, self.total).unsigned_abs()
     }
 
+    /// From when on a window is among those that exist.
+    pub(super) fn exists_from(&self, index: u64) -> Timestamp {
+        Timestamp::from_millis(self.start(index as i64 + 1 - self.end_offset) * 1_000)
+    }
+
     /// The value of the window with this index, which is below the count.
     pub(super) fn value(&self, index: u64) -> PartitionValue {
         let index = index as i64;

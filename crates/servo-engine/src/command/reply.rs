@@ -8,12 +8,14 @@ use std::sync::Arc;
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause, PushMessage,
-    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
+    ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input,
+    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, Report, RestorePartitions, RetryNow,
+    Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
+use crate::notification::Notified;
 
 /// The reply to an input of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +131,12 @@ impl Command for Evaluated {
     fn reply(_reply: Reply) {}
 }
 
+impl Command for Notified {
+    type Reply = ();
+
+    fn reply(_reply: Reply) {}
+}
+
 macro_rules! commands {
     ($($command:ident => $variant:ident($reply:ty),)*) => {
         $(impl Command for $command {
@@ -150,17 +158,22 @@ commands! {
     RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
+    WipePartitions => Partitions(PartitionsReply),
+    MarkPartitions => Partitions(PartitionsReply),
+    RestorePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
     Pause => Change(Change),
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
     ChangeSensor => Change(Change),
+    ChangeNotification => Change(Change),
     PushMessage => Change(Change),
     EvaluatedByHand => Change(Change),
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    PauseCondition => Change(Change),
     DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
@@ -210,18 +223,24 @@ inputs! {
     RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
+    WipePartitions => WipePartitions,
+    MarkPartitions => MarkPartitions,
+    RestorePartitions => RestorePartitions,
     ChangeSettings => ChangeSettings,
     Pause => Pause,
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
     ChangeSensor => ChangeSensor,
+    ChangeNotification => ChangeNotification,
+    Notified => Notified,
     PushMessage => PushMessage,
     EvaluatedByHand => EvaluatedByHand,
     Evaluated => Evaluated,
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    PauseCondition => PauseCondition,
     DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,

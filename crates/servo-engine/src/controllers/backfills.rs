@@ -65,6 +65,10 @@ fn next(state: &State, secret: &[u8], backfill: &Backfill, now: Timestamp) -> Ne
         Ok(None) => return end(backfill),
         Err(problem) => return failed(problem),
     };
+    // Of all backfills together only so many chunks are at work.
+    if !state.has_room_for_chunks() {
+        return Next::Wait;
+    }
     match readiness(state, backfill, &definitions, &chunks, &chunk) {
         Readiness::Ready => {}
         Readiness::Waits => return Next::Wait,

@@ -1,8 +1,9 @@
 //! Sensors: one that is due is evaluated, one message at a time. If it has a function, a worker is asked to call it, and
 //! what follows is decided when it has answered; otherwise its selection is requested in the same batch.
 //!
-//! A call that is not answered by its deadline has failed. A failed message is tried again, later each time, and given up
-//! after a few tries; a poll is tried for ever. No evaluation waits for another sensor's.
+//! A call that is not answered by its deadline has failed. A failed message steps aside, so that others are evaluated
+//! meanwhile (ADR-167); it is tried again, later each time, and given up after a few tries. A poll is tried for ever. No
+//! evaluation waits for another sensor's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub fn reconcile(state: &State, secret: &[u8], id: SensorId, now: Timestamp) -> 
             vec![request(state, sensor, trigger, 1, now)]
         }
         SensorKind::Push | SensorKind::Asset | SensorKind::Run => {
-            let Some(message) = sensor.first_message() else { return Vec::new() };
-            let (trigger, attempt) = (sensor.trigger_of(message), sensor.attempts + 1);
+            let Some(message) = sensor.messages.next(now) else { return Vec::new() };
+            let (trigger, attempt) = (sensor.trigger_of(message), message.attempts + 1);
             match &sensor.definition.function {
                 Some(_) => vec![request(state, sensor, trigger, attempt, now)],
                 None => declared(state, secret, sensor, message, attempt, now),

@@ -42,7 +42,11 @@ pub(crate) fn known(state: &State, input: &Input) -> Option<Result<Reply, Refusa
 fn given(state: &State, known: &AnswerEntry, input: &Input) -> Reply {
     if let (Input::Trigger(_) | Input::TriggerSchedule(_), Some(run_id)) = (input, known.run_id) {
         Reply::Run(RunReply { run_id, accepted: known.event_id })
-    } else if let Input::ChangePartitions(_) = input {
+    } else if let Input::ChangePartitions(_)
+    | Input::WipePartitions(_)
+    | Input::MarkPartitions(_)
+    | Input::RestorePartitions(_) = input
+    {
         Reply::Partitions(known.partitions())
     } else if let (Input::CreateBackfill(_), Some(backfill)) = (input, state.backfill_created_by(known)) {
         Reply::Backfill(BackfillReply { backfill_id: backfill.id, accepted: known.event_id })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Timestamp};
 
-use super::{Answer, Decision, schedules, sensors};
+use super::{Answer, Decision, notifications, schedules, sensors};
 use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
@@ -33,6 +33,7 @@ fn events(state: &State, command: &Deploy, now: Timestamp) -> Result<Vec<EventDa
     let mut events = vec![EventData::AssetsDeployed(difference(state, command, now)?)];
     events.extend(schedules::deploy(state, &command.schedules, now)?);
     events.extend(sensors::deploy(state, &command.sensors, now)?);
+    events.extend(notifications::deploy(state, &command.notifications, now)?);
     Ok(events)
 }
 

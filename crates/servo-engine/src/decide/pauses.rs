@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 
 /// Characters in a reason.
-const LONGEST: usize = 4_096;
+pub(super) const LONGEST: usize = 4_096;
 
 pub(super) fn change(state: &State, command: &Pause) -> Decision {
     let Pause { scope, paused, reason, caller } = command;

@@ -1,10 +1,10 @@
 //! Requests about schedules: define, pause, resume, remove, and a tick by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{ScheduleId, Timestamp};
 
+use super::named::{self, Kind};
 use super::{Answer, Decision, evaluations, request_run};
 use crate::command::{ChangeSchedule, ScheduleChange, TriggerSchedule};
 use crate::controllers::schedules;
@@ -18,10 +18,7 @@ use crate::lifecycle::{Origin, TickStatus};
 use crate::refusal::Refusal;
 use crate::state::{Schedule, State};
 
-const SCHEDULE: &str = "schedule";
-
-/// Schedules that a workspace may have.
-pub(super) const MAX_SCHEDULES: usize = 200_000;
+const SCHEDULES: Kind = Kind { name: "schedule", quota: "max_schedules", most: 200_000 };
 
 pub(super) fn change(state: &State, command: &ChangeSchedule, now: Timestamp) -> Decision {
     match changed(state, command, now) {
@@ -36,16 +33,7 @@ fn changed(state: &State, command: &ChangeSchedule, now: Timestamp) -> Result<Op
         return create(state, definition, now).map(Some);
     }
     let schedule = find(state, &command.schedule)?;
-    if let Some(expected) = command.expected_state_version
-        && expected != schedule.state_version
-    {
-        return Err(Refusal::StateVersion {
-            what: SCHEDULE,
-            name: schedule.name.to_string(),
-            expected,
-            found: schedule.state_version,
-        });
-    }
+    SCHEDULES.expect_version(schedule, command.expected_state_version)?;
     let (schedule_id, state_version) = (schedule.id, schedule.state_version + 1);
     Ok(match &command.change {
         ScheduleChange::Pause if schedule.paused => None,
@@ -57,11 +45,11 @@ fn changed(state: &State, command: &ChangeSchedule, now: Timestamp) -> Result<Op
             Some(EventData::ScheduleResumed(ScheduleResumed { schedule_id, state_version }))
         }
         ScheduleChange::Remove => {
-            is_changeable(schedule)?;
+            SCHEDULES.is_changeable(schedule)?;
             Some(EventData::ScheduleRemoved(ScheduleRemoved { schedule_id, state_version }))
         }
         ScheduleChange::Create(definition) | ScheduleChange::Redefine(definition) => {
-            is_changeable(schedule)?;
+            SCHEDULES.is_changeable(schedule)?;
             check(state, definition)?;
             (schedule.definition != *definition)
                 .then(|| defined(schedule_id, Origin::Api, state_version, definition))
@@ -71,12 +59,9 @@ fn changed(state: &State, command: &ChangeSchedule, now: Timestamp) -> Result<Op
 
 fn create(state: &State, definition: &Arc<ScheduleDef>, now: Timestamp) -> Result<EventData, Refusal> {
     check(state, definition)?;
-    let known = state.schedules.find(&definition.name);
-    if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
-        return Err(taken(known.origin, &definition.name));
-    }
-    limit(state, 1)?;
-    let (id, state_version) = identity(state, &definition.name, known.map(|known| &**known), now);
+    let known = state.schedules.find(&definition.name).map(|known| &**known);
+    SCHEDULES.may_create(&definition.name, known, state.schedules.len())?;
+    let (id, state_version) = identity(state, &definition.name, known, now);
     Ok(defined(id, Origin::Api, state_version, definition))
 }
 
@@ -86,28 +71,19 @@ pub(super) fn deploy(
     schedules: &[Arc<ScheduleDef>],
     now: Timestamp,
 ) -> Result<Vec<EventData>, Refusal> {
-    let mut declared: BTreeMap<&str, &Arc<ScheduleDef>> = BTreeMap::new();
-    for definition in schedules {
-        if declared.insert(&definition.name, definition).is_some() {
-            let (what, name) = (SCHEDULE, definition.name.clone());
-            return Err(Refusal::BadDefinition { what, name, problem: "it is declared twice".to_owned() });
-        }
-    }
+    let declared =
+        SCHEDULES.declared(schedules.iter().map(|definition| (definition.name.as_str(), definition)))?;
     let mut events = Vec::new();
     for (name, definition) in &declared {
         let known = state.schedules.find(name).map(|known| &**known);
-        if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
-            if known.origin == Origin::Api {
-                return Err(taken(known.origin, name));
-            }
-            if known.definition == **definition {
-                continue;
-            }
+        SCHEDULES.may_deploy(name, known)?;
+        if known.is_some_and(|known| known.removed_at.is_none() && known.definition == **definition) {
+            continue;
         }
         let (id, state_version) = identity(state, name, known, now);
         events.push(defined(id, Origin::Code, state_version, definition));
     }
-    limit(state, events.len())?;
+    SCHEDULES.limit(state.schedules.len() + events.len())?;
     let removed = state
         .schedules()
         .filter(|schedule| schedule.origin == Origin::Code && !declared.contains_key(&*schedule.name));
@@ -167,40 +143,13 @@ fn find<'a>(state: &'a State, name: &str) -> Result<&'a Schedule, Refusal> {
     state.schedule(name).ok_or_else(|| Refusal::UnknownSchedule { name: name.to_owned() })
 }
 
-/// What code declares is changed by deploying it.
-fn is_changeable(schedule: &Schedule) -> Result<(), Refusal> {
-    match schedule.origin {
-        Origin::Api => Ok(()),
-        Origin::Code => Err(Refusal::DefinedByCode { what: SCHEDULE, name: schedule.name.to_string() }),
-    }
-}
-
 fn check(state: &State, definition: &ScheduleDef) -> Result<(), Refusal> {
-    let bad =
-        |problem: String| Refusal::BadDefinition { what: SCHEDULE, name: definition.name.clone(), problem };
+    let bad = |problem: String| SCHEDULES.bad(&definition.name, problem);
     if definition.function.is_some() {
-        return Err(bad("its function belongs into a project: declare it there and deploy it".to_owned()));
+        return Err(bad(named::BELONGS_TO_CODE.to_owned()));
     }
-    let nothing =
-        || bad("no project is deployed in this workspace, so there is nothing to select".to_owned());
-    let definitions = state.checked_definitions().ok_or_else(nothing)?;
-    definitions.check_schedule(definition).map_err(|problems| {
-        let problems: Vec<String> =
-            problems.iter().map(|found| format!("{}; {}", found.message, found.fix)).collect();
-        bad(problems.join("; "))
-    })
-}
-
-fn limit(state: &State, new: usize) -> Result<(), Refusal> {
-    let used = state.schedules.len() + new;
-    if used > MAX_SCHEDULES {
-        return Err(Refusal::Quota {
-            quota: "max_schedules",
-            limit: MAX_SCHEDULES as u64,
-            used: used as u64,
-        });
-    }
-    Ok(())
+    let definitions = state.checked_definitions().ok_or_else(|| bad(named::NOTHING_DEPLOYED.to_owned()))?;
+    definitions.check_schedule(definition).map_err(|problems| bad(named::told(&problems)))
 }
 
 /// The id that a name keeps, and the next version of its state.
@@ -219,8 +168,4 @@ fn defined(
 ) -> EventData {
     let definition = definition.clone();
     EventData::ScheduleDefined(ScheduleDefined { schedule_id, origin, state_version, definition })
-}
-
-fn taken(origin: Origin, name: &str) -> Refusal {
-    Refusal::NameTaken { what: SCHEDULE, name: name.to_owned(), origin }
 }

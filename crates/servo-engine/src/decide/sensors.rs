@@ -1,11 +1,11 @@
 //! Requests about sensors: define, pause, resume, remove, set the cursor, send a message, evaluate by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{SensorId, Timestamp};
 
 use super::evaluations::{SensorOutcome, evaluate, looked_up};
+use super::named::{self, Kind};
 use super::{Answer, Decision};
 use crate::command::{ChangeSensor, EvaluatedByHand, PushMessage, SensorChange};
 use crate::definitions::SensorDef;
@@ -19,10 +19,7 @@ use crate::lifecycle::{Origin, SensorKind};
 use crate::refusal::Refusal;
 use crate::state::{MAX_WAITING, Sensor, State};
 
-const SENSOR: &str = "sensor";
-
-/// Sensors that a workspace may have.
-const MAX_SENSORS: usize = 100_000;
+const SENSORS: Kind = Kind { name: "sensor", quota: "max_sensors", most: 100_000 };
 
 pub(super) fn change(state: &State, command: &ChangeSensor, now: Timestamp) -> Decision {
     match changed(state, command, now) {
@@ -37,11 +34,7 @@ fn changed(state: &State, command: &ChangeSensor, now: Timestamp) -> Result<Opti
         return create(state, definition, now).map(Some);
     }
     let sensor = find(state, &command.sensor)?;
-    if let Some(expected) = command.expected_state_version
-        && expected != sensor.state_version
-    {
-        return Err(other_version(sensor, expected));
-    }
+    SENSORS.expect_version(sensor, command.expected_state_version)?;
     let (sensor_id, state_version) = (sensor.id, sensor.state_version + 1);
     Ok(match &command.change {
         SensorChange::Pause if sensor.paused => None,
@@ -49,7 +42,7 @@ fn changed(state: &State, command: &ChangeSensor, now: Timestamp) -> Result<Opti
         SensorChange::Resume if !sensor.paused => None,
         SensorChange::Resume => Some(EventData::SensorResumed(SensorResumed { sensor_id, state_version })),
         SensorChange::Remove => {
-            is_changeable(sensor)?;
+            SENSORS.is_changeable(sensor)?;
             Some(EventData::SensorRemoved(SensorRemoved { sensor_id, state_version }))
         }
         SensorChange::ResetCursor(cursor) if sensor.cursor == *cursor => None,
@@ -61,7 +54,7 @@ fn changed(state: &State, command: &ChangeSensor, now: Timestamp) -> Result<Opti
             Some(EventData::SensorCursorReset(SensorCursorReset { sensor_id, state_version, cursor }))
         }
         SensorChange::Create(definition) | SensorChange::Redefine(definition) => {
-            is_changeable(sensor)?;
+            SENSORS.is_changeable(sensor)?;
             check(state, definition)?;
             let is_same = sensor.definition == *definition;
             (!is_same).then(|| defined(sensor_id, Origin::Api, state_version, definition))
@@ -71,12 +64,9 @@ fn changed(state: &State, command: &ChangeSensor, now: Timestamp) -> Result<Opti
 
 fn create(state: &State, definition: &Arc<SensorDef>, now: Timestamp) -> Result<EventData, Refusal> {
     check(state, definition)?;
-    let known = state.sensors.find(&definition.name);
-    if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
-        return Err(taken(known.origin, &definition.name));
-    }
-    limit(state, 1)?;
-    let (id, state_version) = identity(state, &definition.name, known.map(|known| &**known), now);
+    let known = state.sensors.find(&definition.name).map(|known| &**known);
+    SENSORS.may_create(&definition.name, known, state.sensors.len())?;
+    let (id, state_version) = identity(state, &definition.name, known, now);
     Ok(defined(id, Origin::Api, state_version, definition))
 }
 
@@ -86,28 +76,19 @@ pub(super) fn deploy(
     sensors: &[Arc<SensorDef>],
     now: Timestamp,
 ) -> Result<Vec<EventData>, Refusal> {
-    let mut declared: BTreeMap<&str, &Arc<SensorDef>> = BTreeMap::new();
-    for definition in sensors {
-        if declared.insert(&definition.name, definition).is_some() {
-            let (what, name) = (SENSOR, definition.name.clone());
-            return Err(Refusal::BadDefinition { what, name, problem: "it is declared twice".to_owned() });
-        }
-    }
+    let declared =
+        SENSORS.declared(sensors.iter().map(|definition| (definition.name.as_str(), definition)))?;
     let mut events = Vec::new();
     for (name, definition) in &declared {
         let known = state.sensors.find(name).map(|known| &**known);
-        if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
-            if known.origin == Origin::Api {
-                return Err(taken(known.origin, name));
-            }
-            if known.definition == **definition {
-                continue;
-            }
+        SENSORS.may_deploy(name, known)?;
+        if known.is_some_and(|known| known.removed_at.is_none() && known.definition == **definition) {
+            continue;
         }
         let (id, state_version) = identity(state, name, known, now);
         events.push(defined(id, Origin::Code, state_version, definition));
     }
-    limit(state, events.len())?;
+    SENSORS.limit(state.sensors.len() + events.len())?;
     let removed = state
         .sensors()
         .filter(|sensor| sensor.origin == Origin::Code && !declared.contains_key(&*sensor.name));
@@ -168,8 +149,8 @@ pub(super) fn by_hand(state: &State, secret: &[u8], command: &EvaluatedByHand, n
         Ok(sensor) => sensor,
         Err(refusal) => return Decision::refuse(refusal),
     };
-    if command.expected_state_version != sensor.state_version {
-        return Decision::refuse(other_version(sensor, command.expected_state_version));
+    if let Err(refusal) = SENSORS.expect_version(sensor, Some(command.expected_state_version)) {
+        return Decision::refuse(refusal);
     }
     let chosen = command.report.run_keys(Subject::Sensor(sensor.id));
     if let Err(stale) = looked_up(state, secret, &chosen, &command.stored_keys) {
@@ -193,45 +174,13 @@ fn find<'a>(state: &'a State, name: &str) -> Result<&'a Sensor, Refusal> {
     state.sensor(name).ok_or_else(|| Refusal::UnknownSensor { name: name.to_owned() })
 }
 
-fn other_version(sensor: &Sensor, expected: u64) -> Refusal {
-    Refusal::StateVersion {
-        what: SENSOR,
-        name: sensor.name.to_string(),
-        expected,
-        found: sensor.state_version,
-    }
-}
-
-/// What code declares is changed by deploying it.
-fn is_changeable(sensor: &Sensor) -> Result<(), Refusal> {
-    match sensor.origin {
-        Origin::Api => Ok(()),
-        Origin::Code => Err(Refusal::DefinedByCode { what: SENSOR, name: sensor.name.to_string() }),
-    }
-}
-
 fn check(state: &State, definition: &SensorDef) -> Result<(), Refusal> {
-    let bad =
-        |problem: String| Refusal::BadDefinition { what: SENSOR, name: definition.name.clone(), problem };
+    let bad = |problem: String| SENSORS.bad(&definition.name, problem);
     if definition.function.is_some() {
-        return Err(bad("its function belongs into a project: declare it there and deploy it".to_owned()));
+        return Err(bad(named::BELONGS_TO_CODE.to_owned()));
     }
-    let nothing =
-        || bad("no project is deployed in this workspace, so there is nothing to select".to_owned());
-    let definitions = state.checked_definitions().ok_or_else(nothing)?;
-    definitions.check_sensor(definition).map_err(|problems| {
-        let problems: Vec<String> =
-            problems.iter().map(|found| format!("{}; {}", found.message, found.fix)).collect();
-        bad(problems.join("; "))
-    })
-}
-
-fn limit(state: &State, new: usize) -> Result<(), Refusal> {
-    let used = state.sensors.len() + new;
-    if used > MAX_SENSORS {
-        return Err(Refusal::Quota { quota: "max_sensors", limit: MAX_SENSORS as u64, used: used as u64 });
-    }
-    Ok(())
+    let definitions = state.checked_definitions().ok_or_else(|| bad(named::NOTHING_DEPLOYED.to_owned()))?;
+    definitions.check_sensor(definition).map_err(|problems| bad(named::told(&problems)))
 }
 
 /// The id that a name keeps, and the next version of its state.
@@ -250,8 +199,4 @@ fn defined(
 ) -> EventData {
     let definition = definition.clone();
     EventData::SensorDefined(SensorDefined { sensor_id, origin, state_version, definition })
-}
-
-fn taken(origin: Origin, name: &str) -> Refusal {
-    Refusal::NameTaken { what: SENSOR, name: name.to_owned(), origin }
 }

@@ -9,6 +9,7 @@ use servo_core::selection::{AssetGraph, Selection};
 
 use super::limits::About;
 use super::manifest::{Location, ResourceDef, ScheduleDef, SensorDef};
+use super::notifications::{self, NotificationDef};
 use super::problem::Report;
 use crate::lifecycle::SensorKind;
 
@@ -19,10 +20,11 @@ const MAX_EVALUATION: u64 = 24 * 3_600_000;
 const MAX_WINDOW_MINUTES: u32 = 366 * 1_440;
 const MAX_CATCHUP_TICKS: u32 = 1_000;
 
-/// Checks schedules, sensors, and the names of resources.
+/// Checks schedules, sensors, notification rules, and the names of resources.
 pub(super) fn check(
     schedules: &[ScheduleDef],
     sensors: &[SensorDef],
+    rules: &[NotificationDef],
     resources: &[ResourceDef],
     graph: &AssetGraph,
     report: &mut Report,
@@ -44,6 +46,14 @@ pub(super) fn check(
         }
     }
     let mut names = BTreeSet::new();
+    for rule in rules {
+        notifications::check(rule, graph, report);
+        if !names.insert(&rule.name) {
+            about("notification", &rule.name, &rule.location, report)
+                .add("is declared twice", "give one of them another name");
+        }
+    }
+    let mut names = BTreeSet::new();
     for resource in resources {
         if !names.insert(&resource.name) {
             let subject = format!("resource {}", resource.name);
@@ -52,7 +62,7 @@ pub(super) fn check(
     }
 }
 
-fn about<'a>(what: &str, name: &str, location: &'a Location, report: &'a mut Report) -> About<'a> {
+pub(super) fn about<'a>(what: &str, name: &str, location: &'a Location, report: &'a mut Report) -> About<'a> {
     About { report, location, subject: format!("{what} {name}") }
 }
 
@@ -152,7 +162,7 @@ fn check_config(config: &BTreeMap<String, String>, about: &mut About<'_>) {
     }
 }
 
-fn check_name(name: &str, about: &mut About<'_>) {
+pub(super) fn check_name(name: &str, about: &mut About<'_>) {
     let mut bytes = name.bytes();
     let starts = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
     let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

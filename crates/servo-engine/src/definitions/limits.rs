@@ -7,7 +7,7 @@ use servo_core::{Millis, to_canonical_string};
 
 use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
 use super::problem::{self, Report};
-use super::{MAX_ASSETS, automation};
+use super::{MAX_ASSETS, automation, conditions};
 use crate::retry::RetryPolicy;
 
 const SECOND: u64 = 1_000;
@@ -18,7 +18,7 @@ const MAX_TIMEOUT: u64 = 7 * DAY;
 const MAX_SPEC_DEPTH: usize = 32;
 const MAX_ATTEMPTS: u32 = 100;
 const MILLION: u64 = 1_000_000;
-const PROVIDERS: [&str; 2] = ["env", "file"];
+pub(super) const PROVIDERS: [&str; 2] = ["env", "file"];
 
 /// Whether the version and the size of the manifest are supported.
 pub(super) fn readable(manifest: &Manifest, report: &mut Report) -> bool {
@@ -57,6 +57,9 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         .is_some_and(|compute| compute.cpu_millicores == Some(0) || compute.memory_bytes == Some(0))
     {
         about.add("compute asks for nothing", "leave cpu= or memory= out instead of 0");
+    }
+    if let Some(condition) = &asset.automation {
+        conditions::check(condition, asset.external, &mut about);
     }
     for name in asset.resources.iter().chain(&asset.io) {
         if !resources.iter().any(|resource| resource.name == *name) {

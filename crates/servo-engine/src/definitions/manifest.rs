@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
 use servo_core::{Millis, PartitionsDef};
 
+use super::conditions::Condition;
+use super::notifications::NotificationDef;
 use crate::lifecycle::{RunState, SensorKind};
 use crate::retry::RetryPolicy;
 
@@ -30,6 +32,8 @@ pub struct Manifest {
     pub schedules: Vec<ScheduleDef>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub sensors: Vec<SensorDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub notifications: Vec<NotificationDef>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub resources: Vec<ResourceDef>,
 }
@@ -94,6 +98,9 @@ pub struct AssetDef {
     pub io: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: BTreeMap<String, String>,
+    /// When it is made without anybody asking.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub automation: Option<Arc<Condition>>,
 }
 
 /// Where something is declared.
@@ -445,7 +452,7 @@ pub enum VerifyScheme {
     Stripe,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -465,10 +472,10 @@ fn is_default_catchup(ticks: &u32) -> bool {
     *ticks == ScheduleDef::DEFAULT_CATCHUP_TICKS
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
-fn is_yes(value: &bool) -> bool {
+pub(super) fn is_yes(value: &bool) -> bool {
     *value
 }

@@ -24,7 +24,7 @@ pub(crate) fn of_sensor(sensor: &Sensor) -> Option<Evaluation> {
     let pending = sensor.evaluating.as_ref()?;
     let message = match pending.trigger.message_id() {
         Some(id) => {
-            let waiting = sensor.messages.values().find(|row| row.message_id == **id);
+            let waiting = sensor.messages.find(id);
             Some(Arc::from(waiting?.message.as_str()))
         }
         None => None,

@@ -6,16 +6,18 @@ use super::{Dispatch, Effect, Release};
 use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::{OutboxStatus, TaskState};
+use crate::notification::Delivery;
 use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
 use crate::work;
 
-/// Every effect without an acknowledgement: dispatches, then releases, then evaluations.
+/// Every effect without an acknowledgement: dispatches, then releases, evaluations and notifications.
 pub fn unfinished(state: &State) -> Vec<Effect> {
     let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
     let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
     let calls = evaluations(state).map(|evaluation| Effect::Evaluate(Box::new(evaluation)));
-    dispatches.chain(releases).chain(calls).collect()
+    let notifications = deliveries(state).map(|delivery| Effect::Notify(Box::new(delivery)));
+    dispatches.chain(releases).chain(calls).chain(notifications).collect()
 }
 
 /// Every call that a worker should make now.
@@ -23,6 +25,11 @@ pub fn evaluations(state: &State) -> impl Iterator<Item = Evaluation> {
     let schedules = state.schedules.values().filter_map(|schedule| super::of_schedule(state, schedule));
     let sensors = state.sensors.values().filter_map(|sensor| super::of_sensor(sensor));
     schedules.chain(sensors)
+}
+
+/// Every notification that is on its way: somebody should send it now.
+pub fn deliveries(state: &State) -> impl Iterator<Item = Delivery> {
+    state.notifications.rows().filter_map(|row| super::delivery(state, row))
 }
 
 /// Every attempt that some queue should hold now: what a node must hand out after a start, because the queue may have

@@ -23,7 +23,9 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownTask
             | Ignored::UnknownSchedule
             | Ignored::UnknownSensor
+            | Ignored::UnknownNotification
             | Ignored::UnknownBackfill
+            | Ignored::UnknownCondition
             | Ignored::UnknownEvent,
         ) => return,
     };

@@ -3,8 +3,9 @@
 
 use servo_core::{RunId, Timestamp};
 
-use super::{Applied, At, Ignored, retention};
+use super::{Applied, At, Ignored, retention, sensors};
 use crate::event::ClockStepped;
+use crate::rows::{NotificationRow, SensorMessageRow};
 use crate::state::{Schedule, State, Task};
 
 pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &str) -> Applied {
@@ -28,16 +29,34 @@ pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &s
 
 /// When evaluations are due, tried again and lost. Ticks of schedules are times of the clock itself.
 fn shift_automation(state: &mut State, at: At, by_ms: i64) {
-    let sensors: Vec<_> = state.sensors().map(|sensor| sensor.id).collect();
-    for id in sensors {
+    let ids: Vec<_> = state.sensors().map(|sensor| sensor.id).collect();
+    for id in ids {
         state.change_sensor(id, at, |sensor| {
             shift(&mut sensor.next_evaluation_at, by_ms);
-            shift(&mut sensor.retry_at, by_ms);
             if let Some(pending) = &mut sensor.evaluating {
                 pending.requested_at = moved(pending.requested_at, by_ms);
                 pending.deadline = moved(pending.deadline, by_ms);
             }
         });
+    }
+    let failed: Vec<_> = state
+        .sensors()
+        .flat_map(|sensor| sensor.messages.failed().into_iter().map(|key| (sensor.id, key)))
+        .collect();
+    for (id, key) in failed {
+        let Some(row) = state.sensors.get(id).and_then(|sensor| sensor.messages.get(&key)) else { continue };
+        let mut row = SensorMessageRow { row_version: at.id, ..(**row).clone() };
+        shift(&mut row.retry_at, by_ms);
+        sensors::put_message(state, at, id, row);
+    }
+    let waiting: Vec<_> =
+        state.notifications.rows().filter(|row| row.next_attempt_at.is_some()).cloned().collect();
+    for row in waiting {
+        let mut row = NotificationRow::clone(&row);
+        shift(&mut row.next_attempt_at, by_ms);
+        row.created_at = moved(row.created_at, by_ms);
+        row.row_version = at.id;
+        state.put_notification(row, usize::MAX);
     }
     let waits = |schedule: &&Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
     let schedules: Vec<_> = state.schedules().filter(waits).map(|schedule| schedule.id).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Applied, At, Ignored};
+use super::{Applied, At, Ignored, conditions};
 use crate::event::AssetsDeployed;
 use crate::principal::Principal;
 use crate::rows::{DefinitionChange, DefinitionKind, DefinitionVersionRow, Json, Name};
@@ -33,6 +33,7 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
     Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());
+    conditions::deployed(state, at, payload);
     Applied::Yes
 }
 

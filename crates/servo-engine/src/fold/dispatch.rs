@@ -1,5 +1,7 @@
 //! A ready task is intended for a queue (outbox row), then in it (DISPATCHED).
 
+use std::sync::Arc;
+
 use super::{Applied, At, Ignored};
 use crate::event::{DispatchEnqueued, DispatchRequested};
 use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
@@ -26,6 +28,7 @@ pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) 
         task.timer = None;
         task.provenance = payload.provenance.clone();
         task.inputs_as_of = Some(at.id);
+        task.voided = Arc::default();
         task.outbox = Some(Outbox { status: OutboxStatus::Pending, created_at: at.time });
     });
     Applied::Yes

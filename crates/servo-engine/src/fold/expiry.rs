@@ -28,6 +28,7 @@ pub(super) fn applied(state: &mut State, at: At, payload: &RetentionApplied, key
             asset: data.asset_key.clone(),
             partition: data.partition_key.clone(),
             materialization_id: data.materialization_id,
+            was_latest: false,
         }));
     }
     if let Some(before) = payload.logs_before {

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
-use super::At;
 use super::outputs::output_of;
-use super::sensors;
+use super::{At, conditions, notifications, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -38,6 +37,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     }
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
+    let voided = task.voided.clone();
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,
         task_key: task.key.clone(),
@@ -50,6 +50,9 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let outputs = task.outputs.clone();
     let assets: Vec<_> = task.assets().collect();
     for (position, asset) in assets.into_iter().enumerate() {
+        if voided.contains(&asset) {
+            continue;
+        }
         let unknown = OutputReport::new(asset.clone(), OutputState::Committed);
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
@@ -80,10 +83,20 @@ pub(super) fn record(
     }
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
+        // What was wiped or marked before this is past undoing.
+        if state.statuses.take_prior(&asset, partition.as_ref()).is_some() {
+            state.changes.undo.insert((asset.clone(), partition.clone()));
+        }
     }
+    let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
+    conditions::recorded(state, &asset, partition.as_ref(), read);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
+    }
+    if last.outcome == AttemptOutcome::Succeeded {
+        let at = At { id: last.event_id, time: last.at };
+        notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
     let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
@@ -108,7 +121,7 @@ pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u3
     }
     let last = LastAttempt { outcome: AttemptOutcome::Failed, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
-    let assets: Vec<_> = task.assets().collect();
+    let assets: Vec<_> = task.assets().filter(|asset| !task.voided.contains(asset)).collect();
     for asset in assets {
         record(state, asset, partition.clone(), None, last);
     }

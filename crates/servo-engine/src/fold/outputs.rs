@@ -2,7 +2,7 @@
 
 use servo_core::{AssetKey, AttemptId, Operation, RunId};
 
-use super::At;
+use super::{At, notifications};
 use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
 use crate::gate::verdicts;
@@ -48,6 +48,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             let checked = Checked { event_id: at.id, at: at.time, passed, decision };
             state.asset_states.checked(&output.asset, checked);
             state.changes.asset_states.insert(output.asset.clone());
+            notifications::checked(state, at, payload.run_id, output, partition_key.as_ref());
         }
         // A check that runs alone is about data that was there before.
         let stored = provenance.checked(&output.asset).filter(|_| is_check);
@@ -118,6 +119,21 @@ pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
     }));
+}
+
+/// Marks outputs of the newest attempt for removal that a wipe was faster than.
+pub(super) fn discard_voided(state: &mut State, run: RunId, position: u32) {
+    let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
+    let (Some(attempt_id), false) = (task.attempt_id, task.voided.is_empty()) else { return };
+    let id = materialization_of(attempt_id);
+    let is_void = |asset: &&AssetKey| state.quarantine.get(asset, id).is_none();
+    let assets: Vec<AssetKey> = task.voided.iter().filter(is_void).cloned().collect();
+    if assets.is_empty() {
+        return;
+    }
+    let (task_key, attempt) = (task.key.clone(), task.attempt);
+    let discard = Discard { run_id: run, task_key, attempt, attempt_id, assets };
+    state.changes.effect(Effect::Discard(discard));
 }
 
 /// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servo_core::Timestamp;
 
-use super::{Applied, At, Ignored};
+use super::{Applied, At, Ignored, conditions};
 use crate::event::DynamicPartitionsChanged;
 use crate::principal::Principal;
 use crate::state::State;
@@ -21,6 +21,11 @@ pub(super) fn changed(
     Arc::make_mut(&mut state.dynamic).change(payload, at.time, at.id, by);
     let keys = payload.added.iter().chain(&payload.removed);
     state.changes.partitions.extend(keys.map(|key| (payload.name.clone(), key.clone())));
+    conditions::partitions_changed(
+        state,
+        &payload.name,
+        payload.added.iter().chain(&payload.removed).cloned(),
+    );
     state.changes.partition_sets.insert(payload.name.clone());
     Applied::Yes
 }

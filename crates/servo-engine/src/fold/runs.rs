@@ -120,6 +120,15 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     if !run.sets.is_empty() {
         state.changes.sets(run.id);
     }
+    let requested = run.requested;
+    if !state.conditions.is_empty() {
+        for task in run.tasks.iter().filter(|task| task.makes_data()) {
+            for asset in task.assets() {
+                state.conditions.begin(&asset, task.key.partition_str(), requested);
+                state.changes.facts.partitions.insert((asset, task.key.partition()));
+            }
+        }
+    }
     let queued = index::run_keys_of(run, &state.settings);
     state.index.replace_run(payload.run_id, index::NO_RUN_KEYS, queued);
     state.change_run(payload.run_id, at.id, |_| {});

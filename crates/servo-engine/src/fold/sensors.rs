@@ -16,7 +16,7 @@ use crate::event::{
 };
 use crate::lifecycle::{Origin, SensorKind, SensorStatus};
 use crate::rows::{DefinitionChange, DefinitionKind, Json, SensorEvalRow, SensorMessageRow};
-use crate::state::{MAX_WAITING, PendingEvaluation, Sensor, SharedMap, State};
+use crate::state::{MAX_WAITING, Messages, PendingEvaluation, Sensor, State};
 
 /// Evaluations of all sensors that are kept in memory.
 const RECENT_EVALS: usize = 10_000;
@@ -45,11 +45,9 @@ pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> App
             next_evaluation_at: (definition.kind() == SensorKind::Poll).then_some(at.time),
             failures: 0,
             last_error: None,
-            attempts: 0,
-            retry_at: None,
             evaluating: None,
             seen: Arc::default(),
-            messages: SharedMap::default(),
+            messages: Messages::default(),
             messages_dropped: 0,
             changed_at: at.time,
             version: at.id,
@@ -97,10 +95,14 @@ pub(super) fn paused(state: &mut State, at: At, payload: &SensorPaused) -> Appli
 }
 
 pub(super) fn resumed(state: &mut State, at: At, payload: &SensorResumed) -> Applied {
-    change(state, at, payload.sensor_id, payload.state_version, |sensor| {
+    let resumed = change(state, at, payload.sensor_id, payload.state_version, |sensor| {
         sensor.paused = false;
         begin_anew(sensor, at.time);
-    })
+    });
+    if resumed == Applied::Yes {
+        retry_messages(state, at, payload.sensor_id);
+    }
+    resumed
 }
 
 pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> Applied {
@@ -111,13 +113,12 @@ pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> App
     }
     let name = (sensor.origin == Origin::Code).then(|| sensor.name.clone());
     // Nobody will ever ask for them again.
-    let waiting: Vec<_> = sensor.messages.keys().cloned().collect();
+    let waiting = sensor.messages.keys();
     waiting.into_iter().for_each(|key| remove_message(state, at, id, &key.1));
     let applied = change(state, at, id, payload.state_version, |sensor| {
         sensor.removed_at = Some(at.time);
         sensor.definition_version = at.id;
         sensor.evaluating = None;
-        (sensor.attempts, sensor.retry_at) = (0, None);
     });
     if let Some(name) = name {
         let (kind, change) = (DefinitionKind::Sensor, DefinitionChange::Removed);
@@ -127,11 +128,15 @@ pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> App
 }
 
 pub(super) fn reset(state: &mut State, at: At, payload: &SensorCursorReset) -> Applied {
-    change(state, at, payload.sensor_id, payload.state_version, |sensor| {
+    let reset = change(state, at, payload.sensor_id, payload.state_version, |sensor| {
         sensor.cursor.clone_from(&payload.cursor);
         sensor.seen = Arc::default();
         begin_anew(sensor, at.time);
-    })
+    });
+    if reset == Applied::Yes {
+        retry_messages(state, at, payload.sensor_id);
+    }
+    reset
 }
 
 pub(super) fn message(state: &mut State, at: At, payload: &SensorMessageReceived, key: &str) -> Applied {
@@ -180,9 +185,8 @@ pub(super) fn evaluated(state: &mut State, at: At, payload: &SensorEvaluated, ke
     }
     let pending = sensor.evaluating.as_ref().map(|pending| pending.evaluation_id);
     let is_answer = payload.evaluation_id.is_some() && payload.evaluation_id == pending;
-    let waits = |message: &Arc<str>| {
-        sensor.messages.values().any(|row| row.message_id == **message) && payload.evaluation_id.is_none()
-    };
+    let waits =
+        |message: &Arc<str>| sensor.messages.find(message).is_some() && payload.evaluation_id.is_none();
     let is_of_message = !payload.manual && payload.trigger.message_id().is_some_and(waits);
     if !is_answer && !is_of_message && !retention::remember(state, at, key) {
         return Applied::No(Ignored::Duplicate);
@@ -215,7 +219,6 @@ fn succeeded(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bo
             sensor.state_version += 1;
         }
         (sensor.failures, sensor.last_error) = (0, None);
-        (sensor.attempts, sensor.retry_at) = (0, None);
         if !payload.manual && sensor.definition.kind() == SensorKind::Poll {
             sensor.next_evaluation_at = Some(at.time.saturating_add(sensor.definition.interval()));
         }
@@ -224,9 +227,11 @@ fn succeeded(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bo
 }
 
 fn failed(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bool) {
-    let is_given_up = payload.retry_at.is_none() && !payload.manual;
-    if let Some(message) = payload.trigger.message_id().filter(|_| is_given_up) {
-        remove_message(state, at, payload.sensor_id, message);
+    if let Some(message) = payload.trigger.message_id().filter(|_| !payload.manual) {
+        match payload.retry_at {
+            Some(retry_at) => step_aside(state, at, payload, message, retry_at),
+            None => remove_message(state, at, payload.sensor_id, message),
+        }
     }
     state.change_sensor(payload.sensor_id, at, |sensor| {
         if is_answer {
@@ -238,12 +243,8 @@ fn failed(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bool)
         }
         sensor.failures = sensor.failures.saturating_add(1);
         sensor.last_error.clone_from(&payload.reason);
-        match sensor.definition.kind() {
-            SensorKind::Poll => sensor.next_evaluation_at = payload.retry_at,
-            SensorKind::Push | SensorKind::Asset | SensorKind::Run => {
-                sensor.attempts = if is_given_up { 0 } else { payload.attempt };
-                sensor.retry_at = payload.retry_at;
-            }
+        if sensor.definition.kind() == SensorKind::Poll {
+            sensor.next_evaluation_at = payload.retry_at;
         }
     });
 }
@@ -370,9 +371,12 @@ fn add_message(state: &mut State, at: At, id: SensorId, message_id: &Arc<str>, m
             message_id: message_id.to_string(),
             message: message.to_string(),
             received_at: at.time,
+            received_event_id: at.id,
+            attempts: 0,
+            retry_at: None,
             row_version: at.id,
         };
-        sensor.messages.insert((at.id, message_id.clone()), Arc::new(row));
+        sensor.messages.put(row);
     });
     if !is_full {
         state.changes.messages.insert((id, at.id, message_id.clone()));
@@ -381,12 +385,42 @@ fn add_message(state: &mut State, at: At, id: SensorId, message_id: &Arc<str>, m
 
 fn remove_message(state: &mut State, at: At, id: SensorId, message_id: &Arc<str>) {
     let Some(sensor) = state.sensors.get(id) else { return };
-    let found = sensor.messages.keys().find(|(_, known)| known == message_id).cloned();
-    let Some(key) = found else { return };
+    let Some(key) = sensor.messages.key(message_id) else { return };
     state.change_sensor(id, at, |sensor| {
-        sensor.messages.remove(&key);
+        sensor.messages.take(&key);
     });
     state.changes.messages.insert((id, key.0, key.1));
+}
+
+/// A message has failed: others are evaluated until it is tried again.
+fn step_aside(state: &mut State, at: At, payload: &SensorEvaluated, message_id: &str, retry_at: Timestamp) {
+    let id = payload.sensor_id;
+    let Some(row) = state.sensors.get(id).and_then(|sensor| sensor.messages.find(message_id)) else { return };
+    let mut row = SensorMessageRow::clone(row);
+    (row.attempts, row.retry_at, row.row_version) = (payload.attempt, Some(retry_at), at.id);
+    put_message(state, at, id, row);
+}
+
+/// Changes a message.
+pub(super) fn put_message(state: &mut State, at: At, id: SensorId, row: SensorMessageRow) {
+    let key = (id, row.received_event_id, row.message_id.as_str().into());
+    state.change_sensor(id, at, |sensor| sensor.messages.put(row));
+    state.changes.messages.insert(key);
+}
+
+/// Messages that have failed are tried as soon as their turn comes. Tries are counted on: each evaluation has a name of its
+/// own.
+fn retry_messages(state: &mut State, at: At, id: SensorId) {
+    let Some(sensor) = state.sensors.get(id).cloned() else { return };
+    for key in sensor.messages.failed() {
+        let Some(row) = sensor.messages.get(&key) else { continue };
+        put_message(
+            state,
+            at,
+            id,
+            SensorMessageRow { retry_at: None, row_version: at.id, ..(**row).clone() },
+        );
+    }
 }
 
 fn change(state: &mut State, at: At, id: SensorId, version: u64, apply: impl FnOnce(&mut Sensor)) -> Applied {
@@ -402,10 +436,7 @@ fn change(state: &mut State, at: At, id: SensorId, version: u64, apply: impl FnO
 }
 
 /// It is evaluated as soon as its interval allows, whatever failed before.
-///
-/// Attempts at its message are counted on: each evaluation has a name of its own.
 fn begin_anew(sensor: &mut Sensor, now: Timestamp) {
-    sensor.retry_at = None;
     if sensor.definition.kind() == SensorKind::Poll {
         sensor.next_evaluation_at = Some(soonest(sensor, now));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, materializations, outputs, propagate, retention};
+use super::{Applied, At, Ignored, materializations, notifications, outputs, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -153,6 +153,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     let max_interruptions = state.settings.max_interruptions;
     let mut ended = false;
     let mut wasted = None;
+    let mut counted = None;
     let mut failed = false;
     let mut end_reason = None;
     state.change_task(run, position, at.id, |task| {
@@ -162,6 +163,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             End::Failed(..) | End::Lost(_) => true,
             End::Untaken(_) => false,
         };
+        counted = Some(!is_wasted);
         wasted = task.attempt_id.filter(|_| is_wasted).map(|id| (task.attempt, id));
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
@@ -176,7 +178,8 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         }
         match end {
             End::Succeeded(materialization) => {
-                task.materialization = materialization;
+                let is_void = task.assets().all(|asset| task.voided.contains(&asset));
+                task.materialization = materialization.filter(|_| !is_void);
                 task.enter(Rest::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
             }
             End::Failed(error, reason) => {
@@ -225,7 +228,11 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     if let Some((attempt, attempt_id)) = wasted {
         outputs::discard(state, run, position, attempt, attempt_id);
     }
+    if matches!(counted, Some(true)) {
+        outputs::discard_voided(state, run, position);
+    }
     if ended {
+        notifications::task_failed(state, at, run, position);
         materializations::task_ended(state, at, run, position);
         propagate::task_ended(state, at, run, position);
     }

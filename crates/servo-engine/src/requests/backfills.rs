@@ -9,6 +9,7 @@ use servo_core::partitions::{Block, PartitionContext, PartitionSet};
 use servo_core::selection::Selection;
 use servo_core::{Fingerprint, Timestamp, fingerprint};
 
+use super::estimate::{Estimate, estimate};
 use super::plan::dynamic_partitions;
 use super::{PlanBasis, RequestError};
 use crate::chunks::{self, Chunks, Sets};
@@ -89,6 +90,8 @@ pub struct BackfillPreview {
     pub first_chunk: Vec<KeyRange>,
     /// Tasks of the first run.
     pub first_run_tasks: usize,
+    /// How long it takes, if something is known of the past.
+    pub estimate: Option<Estimate>,
 }
 
 /// Everything that makes two requests for a backfill the same. Who asks and when is not part of it.
@@ -298,6 +301,8 @@ fn look(
              narrow the partitions"
         )));
     }
+    let at_once = u64::from(request.chunk_size).saturating_mul(u64::from(request.max_concurrent_runs));
+    let estimate = estimate(state, definitions, &targets, at_once);
     let chunks = Chunks::new(definitions, targets, at);
     let count = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
     let (total_partitions, total_chunks) =
@@ -318,6 +323,7 @@ fn look(
         total_chunks,
         first_chunk: first.partition_keys,
         first_run_tasks: planned.tasks.len(),
+        estimate,
     })
 }
 

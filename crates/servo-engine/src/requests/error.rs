@@ -1,6 +1,6 @@
 //! Reasons why a request for a run makes no sense.
 
-use servo_core::{BackfillId, RunId};
+use servo_core::{AssetKey, BackfillId, RunId};
 
 use crate::planner::PlanningError;
 use crate::refusal::RefusalKind;
@@ -21,6 +21,10 @@ pub enum RequestError {
     NothingToRetry { run_id: RunId },
     #[error("{0}")]
     Backfill(String),
+    #[error("{0}")]
+    Partitions(String),
+    #[error("there is no asset {asset}; `servo asset list` shows what there is")]
+    UnknownAsset { asset: AssetKey },
     #[error("backfill {backfill_id} is still active; cancel it first, or wait until it has ended")]
     BackfillActive { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has made everything that it came to; there is nothing to try again")]
@@ -31,9 +35,11 @@ impl RequestError {
     /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            RequestError::Selection(_) | RequestError::Planning(_) | RequestError::Backfill(_) => {
-                RefusalKind::Invalid
-            }
+            RequestError::Selection(_)
+            | RequestError::Planning(_)
+            | RequestError::Backfill(_)
+            | RequestError::Partitions(_) => RefusalKind::Invalid,
+            RequestError::UnknownAsset { .. } => RefusalKind::NotFound,
             RequestError::NothingDeployed
             | RequestError::StillRunning { .. }
             | RequestError::BackfillActive { .. }

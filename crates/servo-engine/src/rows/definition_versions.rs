@@ -15,6 +15,7 @@ pub enum DefinitionKind {
     Asset,
     Schedule,
     Sensor,
+    Notification,
 }
 
 /// What a deployment did to a definition.

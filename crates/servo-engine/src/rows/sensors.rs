@@ -65,10 +65,6 @@ table! {
         /// Evaluations that failed in a row.
         failures: u32;
         last_error: Option<String>;
-        /// Tries of the first message that have failed.
-        attempts: u32;
-        /// When that is tried again.
-        retry_at: Option<Timestamp>;
         /// The call that a worker is asked for.
         evaluating: Option<Json<PendingEvaluation>>;
         /// Assets that were made since it last requested something, by partition; of those that wait for all of several.
@@ -94,6 +90,12 @@ table! {
         /// The message, a JSON object.
         message: String;
         received_at: Timestamp;
+        /// The event with which it came.
+        received_event_id: EventId;
+        /// Tries that have failed.
+        attempts: u32;
+        /// When it is tried again; none if it has not failed, or is tried as soon as its turn comes.
+        retry_at: Option<Timestamp>;
         row_version: EventId;
     }
 }

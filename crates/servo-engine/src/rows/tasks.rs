@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, EventId, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, RunId, TaskKey, Timestamp};
 
 use super::table::table;
 use super::{Json, Name};
@@ -49,6 +49,8 @@ table! {
         provenance: Option<Json<Arc<Provenance>>>;
         /// The dispatch event: the newest attempt reads what was newest then.
         inputs_as_of: Option<EventId>, unique;
+        /// Assets that were wiped while the newest attempt was at work on them: its result does not count for them.
+        voided: Option<Json<Arc<[AssetKey]>>>;
         dispatched_at: Option<Timestamp>, unique;
         started_at: Option<Timestamp>, unique;
         last_heartbeat_at: Option<Timestamp>, unique;

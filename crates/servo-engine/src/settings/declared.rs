@@ -164,6 +164,8 @@ settings! {
     max_concurrent_runs: u32 = 1_000, 1 => MAX_LIMIT;
     /// Runs that may wait for their turn when as many as may are at work; more are refused.
     max_queued_runs: u32 = 10_000, 0 => MAX_LIMIT;
+    /// Runs of chunks at work at once, of all backfills together; others wait for their turn.
+    max_backfill_concurrency: u32 = 5, 1 => MAX_LIMIT;
     /// Tasks a single run may plan.
     max_tasks_per_run: u32 = 10_000, 1 => MAX_LIMIT;
     /// How long an attempt may run if its asset sets no timeout.
@@ -208,6 +210,10 @@ settings! {
     keep_history: Millis = Millis::ZERO, 0 => LONGEST_KEPT;
     /// How many batches the ledger keeps behind the tables; 0 keeps all of them.
     keep_ledger_batches: usize = 0, 0 => 1_000 * MAX_LIMIT;
+    /// 1 lets notifications reach addresses of private networks, such as 10.0.0.1; 0 refuses them.
+    notify_private_addresses: u32 = 0, 0 => 1;
+    /// How long tasks may wait for a queue that no worker serves before that is told.
+    queue_without_worker_after: Millis = Millis::from_minutes(2), SECOND => DAY;
     families {
         /// Tasks of a pool dispatched or running at once, by the name that assets give it with `pool=`.
         pools: "pool.";

@@ -33,7 +33,7 @@ fn as_of(latest: &Materialized) -> EventId {
 }
 
 /// Whether content is newer than what a materialization was made from.
-pub(super) fn is_newer(upstream: &Materialized, than: &Materialized) -> bool {
+pub(crate) fn is_newer(upstream: &Materialized, than: &Materialized) -> bool {
     let since = upstream.content_since();
     since > as_of(than) && since != than.event_id()
 }

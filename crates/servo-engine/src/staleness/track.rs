@@ -15,7 +15,8 @@ const NOWHERE: u64 = u64::MAX;
 /// What is known of the partitions of one asset, through one event.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
-    /// Numbers of the dynamic partitions that indexes were found with; none before the first look.
+    /// Numbers of the dynamic partitions and of the layout of slots that indexes were found with; none before the first
+    /// look.
     dynamic: Option<Vec<u64>>,
     /// The event of the newest change that was looked at.
     seen: EventId,
@@ -62,7 +63,8 @@ impl Default for Track {
 impl Track {
     /// Takes in what has changed since the last look.
     pub(super) fn advance(&mut self, state: &State, asset: &Asset, at: PartitionContext<'_>) {
-        let dynamic = numbers(asset, state);
+        let mut dynamic = numbers(asset, state);
+        dynamic.extend(state.partition_slots(&asset.key).map(|slots| slots.layout()));
         if self.dynamic.as_ref() != Some(&dynamic) {
             *self = Self {
                 dynamic: Some(dynamic),

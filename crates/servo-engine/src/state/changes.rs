@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey,
-    dispatch_id, timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RuleId, RunId, ScheduleId, SensorId,
+    TaskKey, dispatch_id, timer_id,
 };
 
-use super::Run;
 use super::shared::SharedVec;
 use super::task::SideRows;
+use super::{ChangedFacts, Run};
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
-    ScheduleTickRow, SensorEvalRow,
+    AppendedRows, AuditRow, BackfillChunkRow, ConditionEvaluationRow, DeploymentRow, MaterializationInputRow,
+    NotificationRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -38,6 +38,8 @@ pub(crate) struct Changes {
     pub(crate) asset_states: BTreeSet<AssetKey>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    /// Partitions whose wipe or mark can be undone, or no longer.
+    pub(crate) undo: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.
@@ -70,6 +72,20 @@ pub(crate) struct Changes {
     pub(crate) chunks: BTreeSet<(BackfillId, u32)>,
     /// Chunks that left memory.
     pub(crate) ended_chunks: SharedVec<Arc<BackfillChunkRow>>,
+    /// Conditions that came, changed or went.
+    pub(crate) condition_states: BTreeSet<AssetKey>,
+    /// Partitions whose requests by conditions changed.
+    pub(crate) condition_requests: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    /// New evaluations of conditions.
+    pub(crate) evaluations: Vec<(EventId, AssetKey)>,
+    /// Evaluations that left memory.
+    pub(crate) ended_evaluations: SharedVec<Arc<ConditionEvaluationRow>>,
+    /// Notification rules that changed.
+    pub(crate) rules: BTreeSet<RuleId>,
+    /// Notifications that changed.
+    pub(crate) notifications: BTreeSet<Arc<str>>,
+    /// Notifications that left memory.
+    pub(crate) ended_notifications: SharedVec<Arc<NotificationRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
     /// New conflicts of run keys.
@@ -82,6 +98,8 @@ pub(crate) struct Changes {
     pub(crate) inputs: SharedVec<MaterializationInputRow>,
     /// Runs that ended since a step last asked.
     pub(super) just_ended: Vec<RunId>,
+    /// Facts that conditions have not been evaluated with.
+    pub(crate) facts: ChangedFacts,
     /// Effects without an acknowledgement that followed from what was folded since a step last asked.
     pub(super) effects: Vec<Effect>,
 }
@@ -135,11 +153,17 @@ impl Changes {
             ended_ticks: self.ended_ticks.clone(),
             ended_evals: self.ended_evals.clone(),
             ended_chunks: self.ended_chunks.clone(),
+            ended_evaluations: self.ended_evaluations.clone(),
+            ended_notifications: self.ended_notifications.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),
             ..Self::default()
         }
+    }
+
+    pub(crate) fn take_facts(&mut self) -> ChangedFacts {
+        std::mem::take(&mut self.facts)
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {

@@ -85,6 +85,11 @@ impl Deployed {
         self.assets.get(key).map_or(0, |asset| asset.number)
     }
 
+    /// The event that last changed the definition of an asset.
+    pub(crate) fn changed_by(&self, key: &AssetKey) -> Option<EventId> {
+        self.assets.get(key).map(|asset| asset.version)
+    }
+
     /// When an asset was last changed or removed by a deployment; none if it was never deployed.
     pub(crate) fn changed_at(&self, key: &AssetKey) -> Option<Timestamp> {
         self.assets.get(key).map(|asset| asset.removed_at.unwrap_or(asset.deployed_at))
@@ -108,6 +113,7 @@ impl Deployed {
             assets: self.iter().map(|(_, asset, _)| AssetDef::clone(asset)).collect(),
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             resources: resources
                 .into_iter()
                 .map(|name| ResourceDef { name: name.clone(), kind: String::new() })

@@ -55,6 +55,12 @@ impl DynamicPartitions {
         self.keys_of(name).binary_search_by(|known| known.as_str().cmp(key)).ok()
     }
 
+    /// The event that added a key.
+    pub(crate) fn added_by(&self, name: &str, key: &str) -> Option<EventId> {
+        let position = self.position(name, key)?;
+        self.sets.get(name)?.added_by.get(position).copied()
+    }
+
     /// Removes and adds keys; one that is there already stays as it was.
     pub(crate) fn change(
         &mut self,

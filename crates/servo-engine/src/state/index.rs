@@ -95,6 +95,10 @@ pub(crate) struct Index {
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Backfills that a controller may have something to do for.
     pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Chunks of all backfills that are at work.
+    pub(crate) chunks_at_work: u32,
+    /// Notifications by the time at which they are tried.
+    pub(crate) notifications: BTreeSet<(Timestamp, Arc<str>)>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.
@@ -194,6 +198,20 @@ impl Index {
         }
         if let Some(at) = after {
             self.due.insert((at, about));
+        }
+    }
+
+    pub(crate) fn replace_notification(
+        &mut self,
+        id: &Arc<str>,
+        before: Option<Timestamp>,
+        after: Option<Timestamp>,
+    ) {
+        if let Some(at) = before {
+            self.notifications.remove(&(at, id.clone()));
+        }
+        if let Some(at) = after {
+            self.notifications.insert((at, id.clone()));
         }
     }
 

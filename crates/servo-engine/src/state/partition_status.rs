@@ -231,7 +231,7 @@ impl PartitionStatus {
         Self::of(latest, if last.event_id > known.event_id { last } else { known })
     }
 
-    pub(super) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
+    pub(crate) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
         Self(match latest {
             None => Facts::Attempted(Box::new(last)),
             Some(latest) if latest.attempt() == last => Facts::Materialized(latest),

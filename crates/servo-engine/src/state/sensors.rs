@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, EvaluationId, EventId, RunId, SensorId, Timestamp};
 
 use super::schedules::ERROR_AFTER;
-use super::{SharedMap, State};
+use super::{Messages, SharedMap, State};
 use crate::definitions::SensorDef;
 use crate::event::{RunSource, SensorTrigger};
 use crate::lifecycle::{AutomationStatus, Origin, SensorKind};
@@ -41,16 +41,12 @@ pub struct Sensor {
     /// Evaluations that failed in a row.
     pub failures: u32,
     pub last_error: Option<String>,
-    /// Tries of the first message that have failed.
-    pub attempts: u32,
-    /// When that is tried again.
-    pub retry_at: Option<Timestamp>,
     /// The call that a worker is asked for.
     pub evaluating: Option<PendingEvaluation>,
     /// Assets that were made since it last requested something, by partition.
     pub seen: Arc<BTreeMap<String, BTreeSet<String>>>,
-    /// Messages that wait, by event.
-    pub messages: SharedMap<(EventId, Arc<str>), Arc<SensorMessageRow>>,
+    /// Messages that wait.
+    pub messages: Messages,
     /// Messages that were left out because too many wait.
     pub messages_dropped: u64,
     pub changed_at: Timestamp,
@@ -103,11 +99,6 @@ impl Sensor {
         }
     }
 
-    /// The message that is evaluated next.
-    pub fn first_message(&self) -> Option<&Arc<SensorMessageRow>> {
-        self.messages.values().next()
-    }
-
     /// When a controller has something to do for it.
     pub(crate) fn due_at(&self) -> Option<Timestamp> {
         if let Some(evaluating) = &self.evaluating {
@@ -118,15 +109,11 @@ impl Sensor {
         }
         match self.definition.kind() {
             SensorKind::Poll => self.next_evaluation_at,
-            SensorKind::Push | SensorKind::Asset | SensorKind::Run => {
-                // At once, whatever the clock said when it came.
-                self.first_message()?;
-                Some(self.retry_at.unwrap_or(Timestamp::EPOCH))
-            }
+            SensorKind::Push | SensorKind::Asset | SensorKind::Run => self.messages.due_at(),
         }
     }
 
-    /// Why the first message is evaluated.
+    /// Why a message is evaluated.
     pub(crate) fn trigger_of(&self, message: &SensorMessageRow) -> SensorTrigger {
         let message_id = message.message_id.as_str().into();
         match self.definition.kind() {
@@ -167,8 +154,6 @@ impl Sensor {
             next_evaluation_at: self.next_evaluation_at,
             failures: self.failures,
             last_error: self.last_error.clone(),
-            attempts: self.attempts,
-            retry_at: self.retry_at,
             evaluating: self.evaluating.clone().map(Json),
             seen: Json(BTreeMap::clone(&self.seen)),
             messages_dropped: self.messages_dropped,
@@ -196,11 +181,9 @@ impl Sensor {
             next_evaluation_at: state.next_evaluation_at,
             failures: state.failures,
             last_error: state.last_error,
-            attempts: state.attempts,
-            retry_at: state.retry_at,
             evaluating: state.evaluating.map(|evaluating| evaluating.0),
             seen: Arc::new(state.seen.0),
-            messages: SharedMap::default(),
+            messages: Messages::default(),
             messages_dropped: state.messages_dropped,
             changed_at: state.changed_at,
             version: state.row_version,
@@ -348,10 +331,9 @@ impl Sensors {
     ) -> Result<Self, super::RestoreError> {
         let mut states: BTreeMap<SensorId, SensorStateRow> =
             states.into_iter().map(|row| (row.sensor_id, row)).collect();
-        let mut waiting: BTreeMap<SensorId, BTreeMap<_, _>> = BTreeMap::new();
+        let mut waiting: BTreeMap<SensorId, Messages> = BTreeMap::new();
         for row in messages {
-            let key = (row.row_version, Arc::from(row.message_id.as_str()));
-            waiting.entry(row.sensor_id).or_default().insert(key, Arc::new(row));
+            waiting.entry(row.sensor_id).or_default().put(row);
         }
         let mut sensors = Self::default();
         for row in definitions {
@@ -361,8 +343,7 @@ impl Sensors {
                 problem: "it is not in table sensor_state".to_owned(),
             })?;
             let messages = waiting.remove(&row.sensor_id).unwrap_or_default();
-            sensors
-                .insert(Sensor { messages: messages.into_iter().collect(), ..Sensor::restore(row, state) });
+            sensors.insert(Sensor { messages, ..Sensor::restore(row, state) });
         }
         let mut evals: Vec<_> = evals.into_iter().map(|row| (row.row_version, Arc::new(row))).collect();
         evals.sort_by_key(|(version, _)| *version);

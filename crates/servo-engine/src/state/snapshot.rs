@@ -14,13 +14,13 @@ use super::run_rows::{
 };
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
-    Task, Workers, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors,
+    State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
-use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys};
+use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys, Row as _};
 
 /// Why rows are not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,7 @@ impl State {
             partition_sets: self.dynamic.set_rows(),
             asset_states: self.asset_states.rows(),
             partition_status: self.statuses.rows(),
+            partition_undo: self.statuses.undo_rows(),
             quarantine: self.quarantine.rows().cloned().collect(),
             settings: self.changed_settings.rows().cloned().collect(),
             pauses: self.pauses.rows().cloned().collect(),
@@ -63,6 +64,11 @@ impl State {
             sensor_evals: self.sensors.eval_rows(),
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
+            condition_state: self.conditions.state_rows(),
+            condition_requests: self.conditions.request_rows(),
+            condition_evaluations: self.conditions.evaluation_rows(),
+            notification_rules: self.notifications.rule_rows(),
+            notifications: self.notifications.notification_rows(),
             workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
@@ -98,6 +104,7 @@ impl State {
             asset_definitions,
             asset_states,
             partition_status,
+            partition_undo,
             quarantine,
             dynamic_partitions,
             partition_sets,
@@ -112,6 +119,11 @@ impl State {
             sensor_evals,
             backfills,
             backfill_chunks,
+            condition_state,
+            condition_requests,
+            condition_evaluations,
+            notification_rules,
+            notifications,
             workers,
             run_keys,
             run_keys_evicted,
@@ -133,10 +145,14 @@ impl State {
         }
         state.asset_states = AssetStates::restore(asset_states);
         state.statuses = Statuses::restore(partition_status)?;
+        state.statuses.restore_undo(partition_undo)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
+        state.conditions =
+            ConditionStates::restore(condition_state, condition_requests, condition_evaluations);
+        state.notifications = Notifications::restore(notification_rules, notifications);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -211,6 +227,7 @@ impl State {
             state.runs.insert(id, Arc::new(run));
         }
         state.rebuild_index();
+        state.follow_making();
         Ok(state)
     }
 }
@@ -220,14 +237,13 @@ pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
     state.changes.effects = changes.take_effects();
+    state.changes.facts = changes.take_facts();
     let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
     let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
     let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
     let settings = changes.settings.iter().filter_map(|name| state.changed_settings.row(name));
     let pauses = changes.pauses.iter().filter_map(|scope| state.pauses.row(scope));
     let asset_states = changes.asset_states.iter().filter_map(|asset| state.asset_states.row(asset));
-    let statuses = changes.statuses.iter();
-    let statuses = statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref()));
     let schedules = changes.schedules.iter().filter_map(|id| state.schedules.get(*id));
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
@@ -238,6 +254,8 @@ pub(super) fn take(state: &mut State) -> Delta {
     let evals = evals.map(|row| row.as_ref().clone());
     let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
     let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
+    let evaluations = changes.evaluations.iter().filter_map(|id| state.conditions.evaluations().get(id));
+    let evaluations = evaluations.map(|row| row.as_ref().clone());
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -250,7 +268,8 @@ pub(super) fn take(state: &mut State) -> Delta {
         outbox: Vec::new(),
         asset_definitions: definitions.collect(),
         asset_states: asset_states.collect(),
-        partition_status: statuses.collect(),
+        partition_status: Vec::new(),
+        partition_undo: Vec::new(),
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
@@ -266,11 +285,26 @@ pub(super) fn take(state: &mut State) -> Delta {
         sensor_evals: evals.collect(),
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        condition_state: Vec::new(),
+        condition_requests: Vec::new(),
+        condition_evaluations: evaluations.collect(),
+        notification_rules: changes.rules.iter().filter_map(|id| state.notifications.rule_row(*id)).collect(),
+        notifications: changes
+            .notifications
+            .iter()
+            .filter_map(|id| state.notifications.row(id).map(|row| row.as_ref().clone()))
+            .collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
+            condition_evaluations: changes.ended_evaluations.iter().map(|row| row.key()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
+            notifications: changes
+                .ended_notifications
+                .iter()
+                .map(|row| row.notification_id.clone())
+                .collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -280,7 +314,9 @@ pub(super) fn take(state: &mut State) -> Delta {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
+            condition_evaluations: changes.ended_evaluations.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
+            notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
@@ -294,6 +330,30 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.sensors.message_row(sensor, event, &message) {
             Some(row) => delta.sensor_messages.push(row),
             None => delta.gone.sensor_messages.push((sensor, message.to_string())),
+        }
+    }
+    for asset in changes.condition_states {
+        match state.conditions.state_row(&asset) {
+            Some(row) => delta.condition_state.push(row),
+            None => delta.gone.condition_state.push(asset),
+        }
+    }
+    for (asset, partition) in changes.condition_requests {
+        match state.conditions.request_row(&asset, partition.as_ref()) {
+            Some(row) => delta.condition_requests.push(row),
+            None => delta.gone.condition_requests.push((asset, partition)),
+        }
+    }
+    for (asset, key) in changes.statuses {
+        match state.statuses.row(&asset, key.as_ref()) {
+            Some(row) => delta.partition_status.push(row),
+            None => delta.gone.partition_status.push((asset, key)),
+        }
+    }
+    for (asset, key) in changes.undo {
+        match state.statuses.undo_row(&asset, key.as_ref()) {
+            Some(row) => delta.partition_undo.push(row),
+            None => delta.gone.partition_undo.push((asset, key)),
         }
     }
     for (name, key) in changes.partitions {

@@ -10,10 +10,11 @@ use super::code_versions::CodeVersions;
 use super::partition_status::{
     LastAttempt, Materialization, Materialized, PartitionCounts, PartitionStatus, restore, row,
 };
+use super::prior_status::{PriorStatus, restore_prior, undo_row};
 use super::shared::{SharedMap, SharedVec};
-use crate::rows::PartitionStatusRow;
+use crate::rows::{PartitionStatusRow, PartitionUndoRow};
 
-/// The partitions of one asset. Nothing is ever removed.
+/// The partitions of one asset.
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
@@ -21,6 +22,10 @@ struct AssetPartitions {
     statuses: SharedVec<PartitionStatus>,
     counts: PartitionCounts,
     changed: Changed,
+    /// Statuses that can be given back, by the same text.
+    prior: SharedMap<Box<str>, PriorStatus>,
+    /// Counts how often a partition has lost its slot.
+    layout: u64,
 }
 
 /// Slots whose newest changes are noted together.
@@ -51,7 +56,8 @@ impl Changed {
     }
 }
 
-/// The partitions of one asset by the slots in which they are kept. A partition keeps its slot for ever.
+/// The partitions of one asset by the slots in which they are kept. A partition keeps its slot until
+/// [`PartitionSlots::layout`] changes.
 #[derive(Clone, Copy)]
 pub(crate) struct PartitionSlots<'a> {
     asset: &'a AssetPartitions,
@@ -88,6 +94,11 @@ impl<'a> PartitionSlots<'a> {
 
     pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&'a Arc<str>> {
         self.code_versions.get(latest.code_version())
+    }
+
+    /// Counts how often a partition has lost its slot, by a wipe: what was known of slots does not hold then.
+    pub(crate) fn layout(&self) -> u64 {
+        self.asset.layout
     }
 }
 
@@ -128,7 +139,8 @@ impl Statuses {
     }
 
     pub(crate) fn assets(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, PartitionCounts)> {
-        self.assets.iter().map(|(key, asset)| (key, asset.counts))
+        let known = self.assets.iter().filter(|(_, asset)| !asset.index.is_empty());
+        known.map(|(key, asset)| (key, asset.counts))
     }
 
     /// Notes the end of an attempt; false if that was known or is older than what is.
@@ -140,10 +152,7 @@ impl Statuses {
         last: LastAttempt,
     ) -> bool {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
-        if !self.assets.contains_key(asset) {
-            self.assets.insert(asset.clone(), Arc::default());
-        }
-        let Some(asset) = self.assets.get_mut(asset).map(Arc::make_mut) else { return false };
+        let asset = self.asset_mut(asset);
         let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
             asset.changed.note(asset.statuses.len(), last.event_id);
             asset.push(text(partition), PartitionStatus::of(latest, last));
@@ -153,20 +162,125 @@ impl Statuses {
         if merged == asset.statuses[at] {
             return false;
         }
-        *asset.counts.of(asset.statuses[at].status()) -= 1;
-        *asset.counts.of(merged.status()) += 1;
-        asset.statuses[at] = merged;
+        asset.replace(at, merged);
         asset.changed.note(at, last.event_id);
         true
+    }
+
+    /// Packs a materialization that nothing is known of but its id and its time: somebody says that it is there.
+    pub(crate) fn marked(&mut self, materialization: &Materialization) -> Materialized {
+        Materialized::new(materialization, &mut self.code_versions)
+    }
+
+    /// Sets the status of a partition, whatever it was.
+    pub(crate) fn put(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        status: PartitionStatus,
+    ) {
+        let asset = self.asset_mut(asset);
+        let event = status.last_attempt().event_id;
+        match asset.index.get(text(partition)).map(|at| *at as usize) {
+            Some(at) => {
+                asset.replace(at, status);
+                asset.changed.note(at, event);
+            }
+            None => {
+                asset.changed.note(asset.statuses.len(), event);
+                asset.push(text(partition), status);
+            }
+        }
+    }
+
+    /// Forgets the status of a partition; gives it.
+    pub(crate) fn remove(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionStatus> {
+        let asset = self.assets.get_mut(asset).map(Arc::make_mut)?;
+        let at = asset.index.remove(text(partition))?;
+        let status = asset.statuses[at as usize].clone();
+        *asset.counts.of(status.status()) -= 1;
+        asset.layout += 1;
+        if asset.statuses.len() > 2 * asset.index.len() + NOTED {
+            asset.compact();
+        }
+        Some(status)
+    }
+
+    /// Notes what a partition was before a change that can be undone.
+    pub(crate) fn set_prior(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        prior: PriorStatus,
+    ) {
+        self.asset_mut(asset).prior.insert(text(partition).into(), prior);
+    }
+
+    /// Takes out what a partition was before the last change that can be undone.
+    pub(crate) fn take_prior(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PriorStatus> {
+        if !self.assets.get(asset)?.prior.contains_key(text(partition)) {
+            return None;
+        }
+        self.assets.get_mut(asset).map(Arc::make_mut)?.prior.remove(text(partition))
+    }
+
+    /// Partitions of an asset whose last change can be undone, in the order of their texts.
+    pub(crate) fn priors(
+        &self,
+        asset: &AssetKey,
+    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PriorStatus)> {
+        let asset = self.assets.get(asset).into_iter();
+        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(key), prior)))
+    }
+
+    pub(crate) fn undo_row(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionUndoRow> {
+        let prior = self.assets.get(asset)?.prior.get(text(partition))?;
+        Some(undo_row(asset, partition.cloned(), prior, &self.code_versions))
+    }
+
+    pub(crate) fn undo_rows(&self) -> Vec<PartitionUndoRow> {
+        let mut rows = Vec::new();
+        for (key, asset) in self.assets.iter() {
+            rows.extend(asset.prior.iter().map(|(partition, prior)| {
+                undo_row(key, partition_key(partition), prior, &self.code_versions)
+            }));
+        }
+        rows
+    }
+
+    pub(crate) fn restore_undo(&mut self, rows: Vec<PartitionUndoRow>) -> Result<(), RestoreError> {
+        for row in rows {
+            let (asset, partition) = (row.asset_key.clone(), row.partition_key.clone());
+            let prior = restore_prior(row, &mut self.code_versions)?;
+            self.set_prior(&asset, partition.as_ref(), prior);
+        }
+        Ok(())
+    }
+
+    fn asset_mut(&mut self, asset: &AssetKey) -> &mut AssetPartitions {
+        if !self.assets.contains_key(asset) {
+            self.assets.insert(asset.clone(), Arc::default());
+        }
+        self.assets.get_mut(asset).map(Arc::make_mut).expect("it was inserted above")
     }
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
         let mut rows = Vec::with_capacity(self.assets.values().map(|asset| asset.statuses.len()).sum());
         for (key, asset) in self.assets.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
-                let partition = canonical(partition)
-                    .map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
-                row(key, partition, &asset.statuses[*at as usize], &self.code_versions)
+                row(key, partition_key(partition), &asset.statuses[*at as usize], &self.code_versions)
             }));
         }
         rows
@@ -199,7 +313,8 @@ impl Statuses {
         }
         let asset = |(key, Restored { index, statuses, counts, changed }): (AssetKey, Restored)| {
             let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
-            (key, Arc::new(AssetPartitions { index, statuses, counts, changed }))
+            let rest = AssetPartitions::default();
+            (key, Arc::new(AssetPartitions { index, statuses, counts, changed, ..rest }))
         };
         Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
     }
@@ -220,6 +335,25 @@ impl AssetPartitions {
         self.index.insert(partition.into(), position(self.statuses.len()));
         self.statuses.push(status);
     }
+
+    /// Gives the slots of wiped partitions back, once they are the most.
+    fn compact(&mut self) {
+        let newest = self.changed.newest;
+        let kept: Vec<(Box<str>, PartitionStatus)> =
+            self.index.iter().map(|(key, at)| (key.clone(), self.statuses[*at as usize].clone())).collect();
+        self.changed = Changed::default();
+        for slot in 0..kept.len() {
+            self.changed.note(slot, newest);
+        }
+        self.index = kept.iter().zip(0..).map(|((key, _), at)| (key.clone(), at)).collect();
+        self.statuses = kept.into_iter().map(|(_, status)| status).collect();
+    }
+
+    fn replace(&mut self, at: usize, status: PartitionStatus) {
+        *self.counts.of(self.statuses[at].status()) -= 1;
+        *self.counts.of(status.status()) += 1;
+        self.statuses[at] = status;
+    }
 }
 
 fn position(len: usize) -> u32 {
@@ -229,6 +363,10 @@ fn position(len: usize) -> u32 {
 /// The text by which a partition is found. That of a partition key is never empty.
 fn text(partition: Option<&PartitionKey>) -> &str {
     partition.map_or("", PartitionKey::canonical)
+}
+
+fn partition_key(text: &str) -> Option<PartitionKey> {
+    canonical(text).map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"))
 }
 
 fn canonical(text: &str) -> Option<&str> {

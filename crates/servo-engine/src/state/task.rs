@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, Operation, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::failure::TaskError;
@@ -105,6 +105,8 @@ pub struct Task {
     pub provenance: Arc<Provenance>,
     /// The dispatch event: the newest attempt reads what was newest then.
     pub inputs_as_of: Option<EventId>,
+    /// Assets that were wiped while the newest attempt was at work on them: its result does not count for them.
+    pub voided: Arc<[AssetKey]>,
     /// When the queue took the newest attempt.
     pub dispatched_at: Option<Timestamp>,
     /// The newest attempt as a worker executes it; none before one began it.
@@ -165,6 +167,7 @@ impl Task {
             ready_at: None,
             provenance: Arc::default(),
             inputs_as_of: None,
+            voided: Arc::default(),
             dispatched_at: None,
             execution: None,
             finished_at: None,
@@ -212,6 +215,11 @@ impl Task {
     /// The assets that it makes, that of its key first.
     pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
         std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
+    /// Whether it makes data: checks alone make none.
+    pub(crate) fn makes_data(&self) -> bool {
+        self.key.operation() != Operation::Check
     }
 
     /// The queue that its attempts are handed to.

@@ -37,6 +37,8 @@ impl State {
             schedules: self.schedules.clone(),
             sensors: self.sensors.clone(),
             backfills: self.backfills.clone(),
+            conditions: self.conditions.clone(),
+            notifications: self.notifications.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: self.answers.clone(),

@@ -1,5 +1,7 @@
 //! The expected contents of the files in `corpus/v1/`.
 
+#[path = "notifications.rs"]
+mod notifications;
 #[path = "sensors.rs"]
 mod sensors;
 
@@ -13,21 +15,22 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
-    FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
-    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
-    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
-    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
-    tick_id,
+    ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
+    DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold, KeyList,
+    KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased, NewValue,
+    PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered,
+    RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested,
+    RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
+    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
+    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin,
-    Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
-    SettingOrigin, TaskError, TaskOptions, TickStatus,
+    AttemptOutcome, BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck,
+    InputRead, Origin, Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance,
+    RetryPolicy, RunSource, SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -536,6 +539,12 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         | EventKind::SensorMessageReceived
         | EventKind::SensorEvaluationRequested
         | EventKind::SensorEvaluated => sensors::expected(kind, run_id),
+        EventKind::NotificationRuleDefined
+        | EventKind::NotificationRuleChanged
+        | EventKind::NotificationTested
+        | EventKind::NotificationRequested
+        | EventKind::NotificationAttempted
+        | EventKind::QueueServiceChanged => notifications::expected(kind),
         EventKind::BackfillCreated => {
             let plain = BackfillCreated {
                 backfill_id: backfill_id(),
@@ -592,6 +601,98 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 reason: "1 partition was not made".to_owned(),
             })]
         }
+        EventKind::ConditionsEvaluated => {
+            let evaluation_id = servo_core::EvaluationId::from_parts(1_736_899_200_000, 12);
+            let trace = servo_engine::conditions::TraceNode {
+                label: "eager()".to_owned(),
+                holds: 1,
+                of: 2,
+                since: Some(AT),
+                parts: vec![servo_engine::conditions::TraceNode {
+                    label: "missing()".to_owned(),
+                    holds: 0,
+                    of: 2,
+                    since: None,
+                    parts: Vec::new(),
+                }],
+            };
+            let day = servo_core::PartitionKey::parse("date=d:2025-01-15").expect("a key");
+            let requested =
+                ConditionRequested { asset: asset(), partitions: vec![day], trace: Some(trace.into()) };
+            let whole = ConditionRequested { asset: asset(), partitions: Vec::new(), trace: None };
+            let run = RequestedRun {
+                run_key: format!("cond:{evaluation_id}").into(),
+                run_id,
+                request_fingerprint: fingerprint("9"),
+            };
+            let full = ConditionsEvaluated {
+                evaluation_id,
+                deployment: 7,
+                requested: vec![requested],
+                run: Some(run),
+                problem: None,
+            };
+            let failed = ConditionsEvaluated {
+                requested: vec![whole],
+                run: None,
+                problem: Some("größe".to_owned()),
+                ..full.clone()
+            };
+            vec![EventData::ConditionsEvaluated(full), EventData::ConditionsEvaluated(failed)]
+        }
+        EventKind::ConditionPauseChanged => {
+            let change = |paused: bool, state_version: u64, reason: &str| {
+                EventData::ConditionPauseChanged(ConditionPauseChanged {
+                    asset: asset(),
+                    state_version,
+                    paused,
+                    reason: reason.to_owned(),
+                })
+            };
+            vec![change(true, 2, "größe"), change(false, 3, "")]
+        }
+        EventKind::PartitionsWiped => {
+            let (asset_key, after) = (asset(), EventId::from_parts(1_736_899_200_000, 9));
+            let plain = PartitionsWiped {
+                asset_key,
+                after,
+                partitions: Vec::new(),
+                count: 1,
+                keep_data: false,
+                reason: String::new(),
+            };
+            let full = PartitionsWiped {
+                partitions: days(),
+                count: 30,
+                keep_data: true,
+                reason: "größe".to_owned(),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsWiped(plain), EventData::PartitionsWiped(full)]
+        }
+        EventKind::PartitionsMarked => {
+            let (asset_key, after) = (asset(), EventId::from_parts(1_736_899_200_000, 9));
+            let plain = PartitionsMarked {
+                asset_key,
+                after,
+                partitions: KeyList::default(),
+                outcome: AttemptOutcome::Failed,
+                reason: String::new(),
+            };
+            let days = days();
+            let full = PartitionsMarked {
+                partitions: KeyList::new(vec![days[0].last().clone(), days[0].from.clone()]),
+                outcome: AttemptOutcome::Succeeded,
+                reason: "größe".to_owned(),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsMarked(plain), EventData::PartitionsMarked(full)]
+        }
+        EventKind::PartitionsRestored => vec![EventData::PartitionsRestored(PartitionsRestored {
+            asset_key: asset(),
+            change: EventId::from_parts(1_736_899_200_000, 9),
+            count: 30,
+        })],
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),
             number: 1,

@@ -6,24 +6,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId,
-    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RuleId, RunId,
+    ScheduleId, SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
+    ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
+    MaterializationApproved, MaterializationRejected, MaterializationReleased, NotificationAttempted,
+    NotificationRequested, NotificationRuleChanged, NotificationRuleDefined, NotificationTested,
+    PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged, RequestAnswered,
+    RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
     ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
     SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
     SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
-    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, SensorStatus,
-    Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun,
-    Verdict,
+    Attempt, AttemptOutcome, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event,
+    EventData, Input, NotificationStatus, Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run,
+    RunReply, RunState, SensorStatus, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest,
+    TaskState, TickStatus, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -517,6 +520,34 @@ pub(crate) fn sensor_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
     ]
 }
 
+/// Every event about notifications, of which only the definition of a rule finds something.
+pub(crate) fn notification_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
+    let rule_id = RuleId::from_parts(1, 1);
+    let definition = r#"{"name":"n","when":["run_failed"],"to":[{"type":"command","command":["true"]}]}"#;
+    let definition = Arc::new(serde_json::from_str(definition).expect("a notification rule"));
+    let defined = NotificationRuleDefined { rule_id, origin: Origin::Api, state_version: 1, definition };
+    let changed = NotificationRuleChanged { rule_id, state_version: 2, change: RuleChange::Paused };
+    let notification_id: Arc<str> = "unknown".into();
+    let requested = NotificationRequested { notification_id: notification_id.clone(), attempt: 1 };
+    let attempted = NotificationAttempted {
+        notification_id,
+        attempt: 1,
+        status: NotificationStatus::Sent,
+        error: None,
+        retry_at: None,
+    };
+    let tested = NotificationTested { rule_id, after: EventId::NIL };
+    let queue = QueueServiceChanged { queue: "default".into(), served: false, since: now };
+    vec![
+        ("NotificationRuleDefined", EventData::NotificationRuleDefined(defined)),
+        ("NotificationRuleChanged", EventData::NotificationRuleChanged(changed)),
+        ("NotificationTested", EventData::NotificationTested(tested)),
+        ("NotificationRequested", EventData::NotificationRequested(requested)),
+        ("NotificationAttempted", EventData::NotificationAttempted(attempted)),
+        ("QueueServiceChanged", EventData::QueueServiceChanged(queue)),
+    ]
+}
+
 /// Every event about a backfill, of which only its creation finds one.
 pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
     let backfill_id = BackfillId::from_parts(1, 1);
@@ -563,5 +594,53 @@ pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         ("BackfillCreated", EventData::BackfillCreated(created)),
         ("BackfillChunkPlanned", EventData::BackfillChunkPlanned(planned)),
         ("BackfillStateChanged", EventData::BackfillStateChanged(changed)),
+    ]
+}
+
+/// One event of each kind about the automation condition of an asset.
+pub(crate) fn condition_events(asset: AssetKey) -> Vec<(&'static str, EventData)> {
+    let evaluated = ConditionsEvaluated {
+        evaluation_id: EvaluationId::from_u128(8),
+        deployment: 1,
+        requested: vec![ConditionRequested { asset: asset.clone(), partitions: Vec::new(), trace: None }],
+        run: None,
+        problem: Some("it cannot be planned".to_owned()),
+    };
+    let paused = ConditionPauseChanged {
+        asset,
+        state_version: 2,
+        paused: true,
+        reason: "the source is down".to_owned(),
+    };
+    vec![
+        ("ConditionsEvaluated", EventData::ConditionsEvaluated(evaluated)),
+        ("ConditionPauseChanged", EventData::ConditionPauseChanged(paused)),
+    ]
+}
+
+/// Every event about the life of a partition.
+pub(crate) fn life_events() -> Vec<(&'static str, EventData)> {
+    let asset_key = AssetKey::new("t", "a").expect("an asset");
+    let after = EventId::NIL;
+    let wiped = PartitionsWiped {
+        asset_key: asset_key.clone(),
+        after,
+        partitions: Vec::new(),
+        count: 1,
+        keep_data: false,
+        reason: String::new(),
+    };
+    let marked = PartitionsMarked {
+        asset_key: asset_key.clone(),
+        after,
+        partitions: KeyList::default(),
+        outcome: AttemptOutcome::Succeeded,
+        reason: String::new(),
+    };
+    let restored = PartitionsRestored { asset_key, change: after, count: 1 };
+    vec![
+        ("PartitionsWiped", EventData::PartitionsWiped(wiped)),
+        ("PartitionsMarked", EventData::PartitionsMarked(marked)),
+        ("PartitionsRestored", EventData::PartitionsRestored(restored)),
     ]
 }

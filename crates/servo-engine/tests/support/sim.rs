@@ -5,21 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
-use servo_engine::definitions::{CheckKind, ScheduleDef, SensorDef, Severity};
+use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_engine::controllers::notifications::Notifying;
+use servo_engine::definitions::{CheckKind, NotificationDef, ScheduleDef, SensorDef, Severity};
 use servo_engine::effect;
 use servo_engine::evaluation::{
     Evaluated, Evaluation, EvaluationOutcome, EvaluationReport, EvaluationResult, RequestSpec,
 };
+use servo_engine::event::KeyList;
+use servo_engine::notification::{Delivery, Notified, SendFailure};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
+use servo_engine::requests::PlanBasis;
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSensor, ChangeSettings, DataFormat, Deploy,
-    Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, PushMessage,
-    RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, RunSource, SensorChange,
-    SettingOrigin, SettingValue, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun,
-    Verdict, WorkerLeaves,
+    Attempt, AttemptOutcome, Caller, CancelRun, Change, ChangePartitions, ChangeSensor, ChangeSettings,
+    DataFormat, Deploy, Effect, Engine, ErrorCode, Event, EventData, Input, MarkPartitions, Outcome,
+    OutputState, Pause, Plan, PushMessage, RegisterWorker, Reply, Report, RestorePartitions, RetryPolicy,
+    Review, RunReply, RunRequest, RunSource, SensorChange, SettingOrigin, SettingValue, Settings, StartWith,
+    State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WipePartitions, WorkerLeaves,
 };
 
 use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
@@ -137,6 +141,7 @@ impl Sim {
             effects: Vec::new(),
             seen: BTreeSet::new(),
         };
+        sim.engine.set_notifying(Notifying::Everything);
         sim.waiting.push(Input::StartWith(StartWith::differing(&settings, SettingOrigin::Flag)));
         sim.flush();
         sim
@@ -223,6 +228,7 @@ impl Sim {
                 Some(Input::WorkerLeaves(WorkerLeaves { worker_id, draining: whom & 4 == 0 }))
             }
             31 if how % 32 < 12 => Some(sensed(whom)),
+            31 if how % 32 < 20 => self.life(whom, how),
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -290,6 +296,43 @@ impl Sim {
         }))
     }
 
+    /// Wipes or marks partitions, or undoes that, whatever is at work.
+    fn life(&self, whom: u16, how: u8) -> Option<Input> {
+        let state = self.engine.state();
+        let assets: Vec<AssetKey> = state
+            .attempted_assets()
+            .map(|(asset, _)| asset.clone())
+            .chain([AssetKey::new("t", "n20").expect("a key")])
+            .collect();
+        let asset = assets[usize::from(whom >> 3) % assets.len()].clone();
+        let caller = Caller::user("me");
+        let known = state.partition_statuses(&asset).map(|(text, _)| text).chain([None, Some("p=i:1")]);
+        let partitions: Vec<Option<PartitionKey>> = known
+            .enumerate()
+            .filter(|(i, _)| whom >> (i % 8) & 1 == 1)
+            .map(|(_, text)| text.map(|text| PartitionKey::parse(text).expect("a partition")))
+            .collect();
+        Some(match whom % 6 {
+            0..=2 => Input::WipePartitions(WipePartitions {
+                asset,
+                partitions,
+                keep_data: !whom.is_multiple_of(3),
+                force: how & 32 == 0,
+                reason: String::new(),
+                caller,
+            }),
+            3..=4 => Input::MarkPartitions(MarkPartitions {
+                asset,
+                partitions: KeyList::new(partitions.into_iter().flatten().collect()),
+                outcome: if how & 64 == 0 { AttemptOutcome::Succeeded } else { AttemptOutcome::Failed },
+                reason: String::new(),
+                basis: PlanBasis::default(),
+                caller,
+            }),
+            _ => Input::RestorePartitions(RestorePartitions { asset, change: None, caller }),
+        })
+    }
+
     /// How an attempt ends: well or not, with or without a word about its outputs.
     fn report(&self, attempt: &Attempt, how: u8) -> Report {
         let failed = |code| Report::failed(TaskError::new(code, "boom"));
@@ -348,6 +391,7 @@ impl Sim {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
                 Effect::Evaluate(evaluation) => self.waiting.push(evaluated(&evaluation)),
+                Effect::Notify(delivery) => self.waiting.push(notified(&delivery)),
                 Effect::Promote(_)
                 | Effect::Discard(_)
                 | Effect::ClearStaging(_)
@@ -490,6 +534,7 @@ fn deploy(whom: u16) -> Input {
     Input::Deploy(Deploy {
         schedules: if whom >> 6 & 1 == 1 { vec![Arc::new(often())] } else { Vec::new() },
         sensors: if whom >> 7 & 1 == 1 { vec![Arc::new(told(whom >> 2 & 1 == 1))] } else { Vec::new() },
+        notifications: if whom >> 5 & 1 == 1 { vec![Arc::new(told_of())] } else { Vec::new() },
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),
@@ -512,6 +557,26 @@ fn told(has_function: bool) -> SensorDef {
     let function = has_function.then(|| "jobs:told".to_owned());
     let text = r#"{"name":"told","location":{"file":"jobs.py","line":9},"selection":"t.n20","push":true}"#;
     SensorDef { function, ..serde_json::from_str(text).expect("a sensor") }
+}
+
+/// A notification rule about everything, to two destinations.
+fn told_of() -> NotificationDef {
+    serde_json::from_str(
+        r#"{"name":"told_of","location":{"file":"jobs.py","line":9},"max_per_hour":5,"when":["run_failed",
+            "retries_exhausted","check_failed","check_blocked","schedule_error","sensor_error",
+            "queue_without_worker","recovered"],
+            "to":[{"type":"command","command":["true"]},{"type":"webhook","url":"https://example.org"}]}"#,
+    )
+    .expect("a notification rule")
+}
+
+/// What came of sending a notification: it arrived, or did not, for now or for good.
+fn notified(delivery: &Delivery) -> Input {
+    let retry = delivery.notification_id.len().is_multiple_of(2);
+    let fails = delivery.attempt < 3 && delivery.facts.summary.len().is_multiple_of(3);
+    let failure = fails.then(|| SendFailure { message: "boom".to_owned(), retry });
+    let (notification_id, attempt) = (delivery.notification_id.clone(), delivery.attempt);
+    Input::Notified(Notified { notification_id, attempt, failure })
 }
 
 /// The answer of a worker to a call: a run, none, or a failure.

@@ -8,23 +8,29 @@ use std::sync::Arc;
 
 use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
-    PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, SensorDef, Severity};
+use servo_engine::conditions::TraceNode;
+use servo_engine::definitions::Condition;
+use servo_engine::definitions::{
+    AssetDef, CheckKind, Destination, IfRunning, Location, NotificationDef, ScheduleDef, SensorDef, Severity,
+};
 use servo_engine::event::{
     BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, SensorTrigger, TimerKind,
 };
+use servo_engine::notification::Facts;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{
     Column, ColumnSource, DefinitionChange, DefinitionKind, Json, JsonTexts, Name, ReadFrom, RowSource,
 };
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
-    PastAttempt, PendingEvaluation, PendingTick, Positions, Principal, Provenance, Resolution, RetryPolicy,
-    RunSource, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskError,
-    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
+    DataStatus, ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, NotificationStatus,
+    NotificationTrigger, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, PendingEvaluation,
+    PendingTick, Positions, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
+    RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskError, TaskOptions, TaskState,
+    TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -157,13 +163,21 @@ picked!(
     TickStatus,
     BackfillState,
     ChunkState,
-    WorkerState
+    WorkerState,
+    NotificationTrigger,
+    NotificationStatus,
+    Channel
 );
 
 made! {
     bool: |from| from.below(2) == 0;
     DefinitionKind: |from| {
-        from.pick(&[DefinitionKind::Asset, DefinitionKind::Schedule, DefinitionKind::Sensor])
+        from.pick(&[
+            DefinitionKind::Asset,
+            DefinitionKind::Schedule,
+            DefinitionKind::Sensor,
+            DefinitionKind::Notification,
+        ])
     };
     DefinitionChange: |from| {
         from.pick(&[DefinitionChange::Added, DefinitionChange::Changed, DefinitionChange::Removed])
@@ -205,6 +219,7 @@ made! {
     ScheduleId: |from| ScheduleId::from_u128(from.wide());
     SensorId: |from| SensorId::from_u128(from.wide());
     EvaluationId: |from| EvaluationId::from_u128(from.wide());
+    RuleId: |from| RuleId::from_u128(from.wide());
     BackfillId: |from| BackfillId::from_u128(from.wide());
     AssetId: |from| AssetId::from_parts(from.below(1 << 48), from.wide());
     TaskKey: |from| {
@@ -354,6 +369,20 @@ made! {
         priority: from.make(),
         labels: from.make(),
     };
+    Condition: |from| match from.below(3) {
+        0 => Condition::Missing,
+        1 => Condition::And {
+            of: vec![Condition::Stale, Condition::CronTick { cron: from.make(), timezone: from.make() }],
+        },
+        _ => Condition::AtMost { times: from.make(), per_ms: from.make() },
+    };
+    TraceNode: |from| TraceNode {
+        label: from.make(),
+        holds: from.make(),
+        of: from.make(),
+        since: from.make(),
+        parts: Vec::new(),
+    };
     ScheduleDef: |from| ScheduleDef {
         name: from.make(),
         location: Location::default(),
@@ -408,6 +437,33 @@ made! {
         all_of: from.make(),
         run_status: from.make(),
         verify: None,
+    };
+    NotificationDef: |from| NotificationDef {
+        name: from.make(),
+        location: Location::default(),
+        when: from.make(),
+        to: vec![Destination::Command { command: from.make(), timeout_ms: from.make() }],
+        selection: from.make(),
+        description: from.make(),
+        title: from.make(),
+        body: from.make(),
+        enabled: from.make(),
+        max_per_hour: from.make(),
+    };
+    Facts: |from| Facts {
+        at: from.make(),
+        summary: from.make(),
+        assets: from.make(),
+        more_assets: from.make(),
+        partition: from.make(),
+        owners: from.make(),
+        error: from.make(),
+        run_id: from.make(),
+        check: from.make(),
+        schedule: from.make(),
+        sensor: from.make(),
+        queue: from.make(),
+        left_out: from.make(),
     };
     AssetDef: |from| AssetDef {
         key: from.make(),

@@ -71,6 +71,7 @@ impl Workload {
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
+            | Effect::Notify(_)
             | Effect::Expire(_)
             | Effect::ExpireLogs(_) => None,
         });
@@ -127,6 +128,7 @@ impl Workload {
         let deploy = Input::Deploy(Deploy {
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             time_zones: "2026e".into(),
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),

@@ -4,17 +4,22 @@ use servo_core::Timestamp;
 use servo_engine::Expired;
 use servo_store::DataError;
 
+use super::promote;
 use crate::attempt_logs::AttemptLogs;
 use crate::data::Data;
 
-/// Removes the data of a superseded materialization. What its function has stored elsewhere is not Servo's to remove.
+/// Removes the data of a materialization, and the pointer at it first if there may be one. What its function has stored
+/// elsewhere is not Servo's to remove.
 pub(super) async fn expire(data: &Data, expired: &Expired) -> Result<(), DataError> {
+    if expired.was_latest {
+        promote::unpoint(data, expired).await?;
+    }
     data.root.remove(&directory(data, expired)).await
 }
 
 /// The directory of its data.
 pub(super) fn directory(data: &Data, expired: &Expired) -> String {
-    let Expired { asset, partition, materialization_id } = expired;
+    let Expired { asset, partition, materialization_id, was_latest: _ } = expired;
     data.layout.materialization(asset, partition.as_ref(), *materialization_id)
 }
 

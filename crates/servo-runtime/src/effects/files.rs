@@ -275,11 +275,18 @@ impl Pending {
                 self.staging.entry(run).or_default();
             }
             Effect::Expire(expired) => {
+                // What was promoted and wiped within a moment is not pointed at in between.
+                let partition = (expired.asset.clone(), expired.partition.clone());
+                let goes =
+                    |(known, _): &(Promotion, u32)| known.materialization_id == expired.materialization_id;
+                if expired.was_latest && self.promotions.get(&partition).is_some_and(goes) {
+                    self.promotions.remove(&partition);
+                }
                 self.expired.entry(expired).or_default();
             }
             Effect::ExpireLogs(before) => self.logs_before = self.logs_before.max(Some(before)),
             // Goes to a queue, not to files.
-            Effect::Enqueue(_) | Effect::Evaluate(_) => {}
+            Effect::Enqueue(_) | Effect::Evaluate(_) | Effect::Notify(_) => {}
         }
     }
 

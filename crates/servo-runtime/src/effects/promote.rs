@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use servo_core::{EventId, PartitionKey};
-use servo_engine::Promotion;
+use servo_engine::{Expired, Promotion};
 use servo_store::DataError;
 
 use crate::data::{Data, MARKER};
@@ -29,6 +29,17 @@ pub(crate) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<()
         return Ok(());
     }
     data.root.put_all(pointers).await
+}
+
+/// Removes the pointer at a materialization whose data goes, unless it points at something else by now.
+pub(super) async fn unpoint(data: &Data, expired: &Expired) -> Result<(), DataError> {
+    let name = data.layout.latest(&expired.asset, expired.partition.as_ref());
+    let Some(bytes) = data.root.get(&name).await? else { return Ok(()) };
+    let told: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if told["materialization_id"].as_str() == Some(expired.materialization_id.to_string().as_str()) {
+        data.root.remove_file(&name).await?;
+    }
+    Ok(())
 }
 
 /// Whether a pointer says something newer already.

@@ -58,6 +58,9 @@ impl Model {
             "DynamicPartitionsChanged" => ("partitions.change".to_owned(), said("name")?),
             "MaterializationApproved" => ("quarantine.approve".to_owned(), asset("asset_key")?),
             "MaterializationRejected" => ("quarantine.reject".to_owned(), asset("asset_key")?),
+            "PartitionsWiped" => ("partitions.wipe".to_owned(), asset("asset_key")?),
+            "PartitionsMarked" => ("partitions.mark".to_owned(), asset("asset_key")?),
+            "PartitionsRestored" => ("partitions.undo".to_owned(), asset("asset_key")?),
             "RequestRefused" => (said("action")?, said("subject")?),
             _ => return Ok(()),
         };

@@ -36,6 +36,7 @@ impl Assets {
         }
         for asset in &task.assets {
             match task.is {
+                TaskIs::Succeeded if task.voided.contains(asset) => {}
                 TaskIs::Succeeded => self.succeeded(asset, event),
                 TaskIs::Failed => {
                     let fares = self.0.entry(asset.clone()).or_default();

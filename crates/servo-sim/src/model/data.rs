@@ -24,6 +24,8 @@ pub struct Made {
     /// The version of its code, and the event that decided what was read.
     pub code: Option<String>,
     pub as_of: Option<EventId>,
+    /// Whether Servo has files of it.
+    pub stored: bool,
 }
 
 /// How the last task of a partition ended.
@@ -53,6 +55,7 @@ pub struct Waiting {
     pub event: EventId,
     pub code: Option<String>,
     pub as_of: Option<EventId>,
+    pub stored: bool,
 }
 
 /// An approved output whose data is not moved yet.
@@ -65,6 +68,7 @@ pub struct Approved {
     pub event: EventId,
     pub code: Option<String>,
     pub as_of: Option<EventId>,
+    pub stored: bool,
 }
 
 /// A materialization that became current.
@@ -89,12 +93,21 @@ pub struct Data {
     pub promotions: Vec<Promotion>,
     /// Those whose data was removed since, by asset and id.
     pub removed: BTreeSet<(String, String)>,
+    /// What can be given back: the event that wiped or marked a partition, and its status before.
+    pub prior: BTreeMap<AssetPartition, (EventId, Option<Status>)>,
 }
 
 /// The reported output state of an asset.
 fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
     let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
     list(report, "outputs").iter().find(about)?.get("state")?.as_str()
+}
+
+/// Whether a report names files of an asset.
+fn is_stored(report: &Value, asset: &str) -> bool {
+    let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
+    let format = list(report, "outputs").iter().find(about).and_then(|output| output.get("format")?.as_str());
+    format.is_some_and(|format| !format.eq_ignore_ascii_case("none"))
 }
 
 /// The id under which a report of success counts. Where outputs are reported, it is that of the attempt.
@@ -132,6 +145,7 @@ impl Data {
                     event: event.id,
                     code: dispatched.code.get(asset).cloned(),
                     as_of: dispatched.event,
+                    stored: is_stored(&event.payload, asset),
                 };
                 self.quarantine.insert(place, waiting);
             }
@@ -146,13 +160,14 @@ impl Data {
         }
         let says_nothing = list(&event.payload, "outputs").is_empty();
         let succeeded = task.is == TaskIs::Succeeded;
-        for asset in &task.assets {
+        for asset in task.assets.iter().filter(|asset| !task.voided.contains(*asset)) {
             let place = (asset.clone(), task.key.partition_str().map(str::to_owned));
             let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
             let code = task.dispatched.code.get(asset).cloned();
-            self.ended(place, id, last, (code, task.dispatched.event));
+            let stored = is_stored(&event.payload, asset);
+            self.ended(place, id, last, (code, task.dispatched.event, stored));
         }
     }
 
@@ -161,13 +176,14 @@ impl Data {
         place: AssetPartition,
         id: Option<&str>,
         last: LastAttempt,
-        (code, as_of): (Option<String>, Option<EventId>),
+        (code, as_of, stored): (Option<String>, Option<EventId>, bool),
     ) {
         let (run, at, event) = (last.run.clone(), last.at, last.event);
-        let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of });
+        let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of, stored });
         if let Some(made) = made.clone() {
             self.promotions.push(Promotion { place: place.clone(), made, approved: false });
         }
+        self.prior.remove(&place);
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
         self.statuses.insert(place, Status { latest: made.or(before), last });
     }
@@ -182,8 +198,8 @@ impl Data {
             return Err(Rejection::Ignored("duplicate"));
         };
         if approves {
-            let Waiting { run, code, as_of, .. } = waiting;
-            let approved = Approved { place, run, at: event.at, event: event.id, code, as_of };
+            let Waiting { run, code, as_of, stored, .. } = waiting;
+            let approved = Approved { place, run, at: event.at, event: event.id, code, as_of, stored };
             self.approved.insert((asset.to_owned(), id.to_owned()), approved);
         }
         Ok(())
@@ -196,10 +212,11 @@ impl Data {
             let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
             return Err(Rejection::Ignored(if waits { "not in that state" } else { "duplicate" }));
         };
-        let Approved { place, run, at, event: by, code, as_of } = approved;
+        let Approved { place, run, at, event: by, code, as_of, stored } = approved;
         let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };
-        let made = Made { id: id.to_owned(), run, at, event: by, code, as_of };
+        let made = Made { id: id.to_owned(), run, at, event: by, code, as_of, stored };
         self.promotions.push(Promotion { place: place.clone(), made: made.clone(), approved: true });
+        self.prior.remove(&place);
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
         let newer = before.filter(|before| before.event > by);
         self.statuses.insert(place, Status { latest: Some(newer.unwrap_or(made)), last });

@@ -81,6 +81,9 @@ impl Model {
             "WorkerLost" => self.worker_gone(event, "LOST"),
             "RequestRefused" => self.request_refused(event),
             "RetentionApplied" => self.retention_applied(event),
+            "PartitionsWiped" => self.partitions_wiped(event),
+            "PartitionsMarked" => self.partitions_marked(event),
+            "PartitionsRestored" => self.partitions_restored(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
             "MaterializationReleased" => {

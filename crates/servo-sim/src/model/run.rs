@@ -1,6 +1,6 @@
 //! Runs and tasks as the model sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use servo_core::{EventId, Millis, TaskKey, Timestamp};
@@ -136,6 +136,8 @@ pub struct Task {
     pub materialization: Option<String>,
     /// The provenance of the newest attempt.
     pub dispatched: Dispatched,
+    /// Assets that were wiped since the newest attempt was dispatched.
+    pub voided: BTreeSet<String>,
 }
 
 /// The code and the data of an attempt.
@@ -182,6 +184,7 @@ impl Task {
             late: None,
             materialization: None,
             dispatched: Dispatched::default(),
+            voided: BTreeSet::new(),
         })
     }
 

@@ -55,6 +55,7 @@ impl Model {
         let dispatched = Self::provenance(event, task);
         let task = self.task(subject);
         task.dispatched = dispatched;
+        task.voided.clear();
         task.attempt = number;
         id.clone_into(&mut task.attempt_id);
         task.pending_since = Some(event.at);
@@ -213,7 +214,8 @@ impl Model {
         let mut failed = false;
         match end {
             End::Succeeded(materialization) => {
-                task.materialization = materialization;
+                let counts = task.assets.iter().any(|asset| !task.voided.contains(asset));
+                task.materialization = materialization.filter(|_| counts);
                 task.becomes(TaskIs::Succeeded, event.at);
             }
             End::Failed(failure) => {

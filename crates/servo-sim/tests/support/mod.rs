@@ -126,6 +126,7 @@ impl World {
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
+            | Effect::Notify(_)
             | Effect::Expire(_)
             | Effect::ExpireLogs(_) => None,
         });
@@ -295,6 +296,7 @@ fn deploy(whom: u16) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest,
         project: "sim".to_owned(),

@@ -45,6 +45,10 @@ pub fn check_totals(state: &State) -> Result<(), Violation> {
     })?;
     same("what waits for a slot is ready without an open attempt", workspace, state.waiting(), waiting)?;
     same("queued runs are counted right", workspace, state.queued_runs(), queued)?;
+    let mut fresh = state.clone();
+    fresh.follow_making();
+    let making = (state.conditions.all_making(), fresh.conditions.all_making());
+    same("what is being made follows from the runs", workspace, making.0, making.1)?;
     no_wait_without_reason(state)
 }
 

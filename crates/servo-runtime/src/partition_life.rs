@@ -1,0 +1,83 @@
+//! Wiping and marking partitions: what a request means is found on a snapshot, the engine decides.
+
+use servo_core::{AssetKey, EventId};
+use servo_engine::requests::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
+use servo_engine::{AttemptOutcome, Caller, PartitionsReply, Refusal, RestorePartitions, WipePartitions};
+
+use crate::error::Error;
+use crate::workspace::Workspace;
+
+/// Most tries to find what a request means, if definitions change meanwhile.
+const MAX_TRIES: u32 = 5;
+
+/// A request to wipe partitions.
+#[derive(Debug, Clone, Default)]
+pub struct WipeRequest {
+    /// Which partitions.
+    pub partitions: PartitionsOf,
+    /// Whether their data stays.
+    pub keep_data: bool,
+    /// Whether attempts that are at work on them do not matter.
+    pub force: bool,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+impl Workspace {
+    /// Says what a wipe would take. Changes nothing.
+    pub async fn preview_wipe(&self, asset: AssetKey, which: PartitionsOf) -> Result<WipePreview, Error> {
+        let at = self.now();
+        let found = self.read(move |state| prepare_wipe(state, &asset, &which, at)).await?;
+        Ok(found.map(|(_, preview)| preview)?)
+    }
+
+    /// Wipes partitions; answers when that is durable, with what was taken. Data goes a moment later. `Duplicate` if
+    /// nothing is known of any of them.
+    pub async fn wipe_partitions(
+        &self,
+        asset: AssetKey,
+        request: WipeRequest,
+    ) -> Result<(WipePreview, PartitionsReply), Error> {
+        let at = self.now();
+        let WipeRequest { partitions, keep_data, force, reason, caller } = request;
+        let found = self.read(move |state| prepare_wipe(state, &asset, &partitions, at)).await?;
+        let (command, preview) = found?;
+        let command = WipePartitions { keep_data, force, reason, caller, ..command };
+        Ok((preview, self.ask(command).await?))
+    }
+
+    /// Says how partitions fare; answers when that is durable.
+    pub async fn mark_partitions(
+        &self,
+        asset: AssetKey,
+        partitions: PartitionsOf,
+        outcome: AttemptOutcome,
+        reason: String,
+        caller: Caller,
+    ) -> Result<PartitionsReply, Error> {
+        let mut tries = 1;
+        loop {
+            let (asset, partitions, at) = (asset.clone(), partitions.clone(), self.now());
+            let found = self.read(move |state| prepare_mark(state, &asset, &partitions, outcome, at)).await?;
+            let mut command = found?;
+            command.reason.clone_from(&reason);
+            command.caller.clone_from(&caller);
+            match self.ask(command).await {
+                Err(Error::Refused(Refusal::StalePlan(_))) if tries < MAX_TRIES => tries += 1,
+                answered => return answered,
+            }
+        }
+    }
+
+    /// Undoes a wipe that kept the data, or a mark; the last one of the asset that can be undone if none is named.
+    pub async fn restore_partitions(
+        &self,
+        asset: AssetKey,
+        change: Option<EventId>,
+        caller: Caller,
+    ) -> Result<PartitionsReply, Error> {
+        self.ask(RestorePartitions { asset, change, caller }).await
+    }
+}
