@@ -10,7 +10,8 @@ DAYS = servo.DailyPartitions(start="2026-01-05")
 @servo.asset(namespace="raw", partitions=DAYS, automation=servo.on_missing())
 def orders(ctx: servo.Context) -> list[dict[str, int]]:
     """Orders of a day; made up, the same for the same day."""
-    assert ctx.partition is not None, "orders are made by day"
+    if ctx.partition is None:
+        raise ValueError("orders are made by day")
     day = ctx.partition.date.toordinal()
     return [{"item": item, "count": (day * item) % 7} for item in range(1, 4)]
 
