@@ -197,3 +197,56 @@ def test_a_request_without_a_credential_or_with_another_is_refused_by_every_oper
             problem = json.loads(answer.read())
             connection.close()
             assert (answer.status, problem["code"]) == (401, "unauthenticated"), name
+
+
+def test_what_belongs_to_another_tenant_is_answered_as_what_does_not_exist(api: Api) -> None:
+    """Ask every operation for something of another tenant, and for what never was: byte for byte."""
+    for tenant in ("other", "third"):
+        api.send("POST", "/api/v1/admin/tenants", {"tenant": tenant})
+        api.send("POST", "/api/v1/admin/workspaces", {"tenant": tenant, "workspace": "main"})
+    body = {"name": "stranger", "role": "admin", "scope": "other/*"}
+    key = api.send("POST", "/api/v1/admin/keys", body)[1]["key"]
+    api.send("POST", "/api/v1/t/other/w/main/deployments", api.server.manifest(), key)
+    never = {
+        "run_id": "run_aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "task_id": "t_aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "materialization_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "backfill_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "key_id": "0f0f0f0f0f0f",
+        "tenant": "nobody",
+    }
+    known = {name: api.known[name][0] for name in never} | {"tenant": "third"}
+    asked = 0
+    for method, path, operation in api.operations.values():
+        if operation["x-permission"] in {"public", "worker_key", "task_token", "sensor_secret"}:
+            continue
+        # What is in a workspace of one's own, by the ids of another; and that workspace itself.
+        own, foreign = "/api/v1/t/other/w/main/", "/api/v1/t/third/w/main/"
+        targets = [
+            (path.replace("/api/v1/", foreign, 1), path.replace("/api/v1/", "/api/v1/t/nobody/w/main/", 1))
+        ]
+        if any("{" + name + "}" in path for name in never):
+            targets.append((path.replace("/api/v1/", own, 1), path.replace("/api/v1/", own, 1)))
+        for theirs, nobodys in targets:
+            there, not_there = _filled(theirs, known), _filled(nobodys, never)
+            first = api.raw(method, there, key)
+            second = api.raw(method, not_there, key)
+            for name, value in (*known.items(), ("", "third")):
+                to = never.get(name, "nobody")
+                first = first.replace(value.encode(), to.encode())
+            assert first == second, (method, there)
+            assert b" 404 " in first[:20] or b" 400 " in first[:20] or b" 403 " in first[:20], first
+            asked += 1
+    assert asked > 100
+
+
+def _filled(path: str, values: Mapping[str, str]) -> str:
+    for name, value in {
+        **values,
+        "namespace": "raw",
+        "name": "nothing",
+        "attempt": "1",
+        "number": "77",
+    }.items():
+        path = path.replace("{" + name + "}", value)
+    return path.replace("{", "no").replace("}", "where")

@@ -12,7 +12,7 @@ use servo_engine::{Outcome, State, TaskError, TaskState, WorkerState};
 use servo_queue::SignedEnvelope;
 use utoipa::ToSchema;
 
-use super::attempts::{Failure, Usage};
+use super::attempts::Usage;
 use super::names::{OutcomeName, WorkerStateName};
 use super::requests::Accepted;
 use super::tasks::Progress;
