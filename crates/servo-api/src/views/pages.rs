@@ -3,7 +3,7 @@
 use super::{
     Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
     ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Session, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -39,6 +39,8 @@ pub type BackfillPage = Page<Backfill>;
 pub type BackfillChunkPage = Page<BackfillChunk>;
 /// A page of API keys.
 pub type ApiKeyPage = Page<ApiKey>;
+/// A page of sessions of browsers.
+pub type SessionPage = Page<Session>;
 /// A page of tenants.
 pub type TenantPage = Page<Tenant>;
 /// A page of workspaces.

@@ -109,6 +109,7 @@ impl ServedWorkspaces {
         api.access_token = Some(self.token.clone());
         api.api_keys = Some(self.api_keys.clone());
         api.session_keys = Some(self.session_keys.clone());
+        api.oidc = self.config.oidc.clone();
         api.secure = self.url.starts_with("https:");
         api.logins = self.logins.clone();
         api.sql = match PythonSql::new(&location, *key == self.usual()) {
