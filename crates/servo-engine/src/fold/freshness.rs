@@ -48,7 +48,7 @@ pub(super) fn materialized(state: &mut State, at: At, asset: &AssetKey) {
     }
 }
 
-/// What counts as made of an asset was wiped, marked or given back: it may be older than it was.
+/// Checks freshness again after a wipe, mark or undo: the data that counts may be older than it was.
 pub(super) fn replaced(state: &mut State, at: At, asset: &AssetKey) {
     let Some(known) = state.freshness.get(asset) else { return };
     let freshness = AssetFreshness { due_at: Some(at.time), version: at.id, ..known.clone() };

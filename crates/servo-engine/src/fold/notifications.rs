@@ -84,7 +84,7 @@ pub(super) fn defined(state: &mut State, at: At, payload: &NotificationRuleDefin
     Applied::Yes
 }
 
-/// What code declares can be returned to.
+/// Keeps definitions that code declares, so that a rollback can return to them.
 fn keep_definition(state: &mut State, at: At, payload: &NotificationRuleDefined, change: DefinitionChange) {
     if payload.origin == Origin::Code {
         let (kind, definition) = (DefinitionKind::Notification, &payload.definition);
@@ -317,7 +317,7 @@ pub(super) fn checked(
     }
 }
 
-/// What a failed check is told as; nothing if it is a warning.
+/// The trigger that a failed check fires; none if it is a warning.
 fn outcome(check: &CheckReport) -> Option<(NotificationTrigger, &'static str)> {
     match crate::gate::verdicts(std::slice::from_ref(check)).decision {
         crate::lifecycle::GatingDecision::Block => {
@@ -402,7 +402,7 @@ struct StatusChange<'a> {
     name: &'a str,
     before: AutomationStatus,
     after: AutomationStatus,
-    /// What it requests.
+    /// The selection that it requests.
     selection: Option<&'a str>,
 }
 
@@ -442,7 +442,7 @@ struct Incident {
     facts: Facts,
 }
 
-/// What an incident is about.
+/// The subject of an incident.
 enum About {
     /// Assets and their partitions: rules tell of those that they select.
     Assets(Vec<(AssetKey, String)>),
@@ -450,7 +450,7 @@ enum About {
     Everything,
 }
 
-/// What is not well until it is said to be well again.
+/// The incident that stays open until it has recovered.
 enum Open {
     /// The assets that it is about.
     Assets,
