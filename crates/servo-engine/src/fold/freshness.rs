@@ -4,7 +4,7 @@
 
 use servo_core::AssetKey;
 
-use super::{Applied, At, Ignored, notifications};
+use super::{Applied, At, Ignored, incidents};
 use crate::event::{AssetsDeployed, FreshnessChanged, FreshnessObserved};
 use crate::lifecycle::FreshnessStatus;
 use crate::rows::FreshnessHistoryRow;
@@ -81,7 +81,7 @@ pub(super) fn changed(state: &mut State, at: At, payload: &FreshnessChanged) -> 
         deployment_number: payload.deployment,
         row_version: at.id,
     });
-    notifications::freshness_changed(state, at, payload);
+    incidents::freshness_changed(state, at, payload);
     Applied::Yes
 }
 
