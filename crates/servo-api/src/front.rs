@@ -198,7 +198,7 @@ impl Front {
             Ok(who) => match self.limited(who, &key, parts) {
                 Ok(counted) => counted,
                 Err(limited) => {
-                    let mut response = limited.problem.into_response();
+                    let mut response = (*limited.problem).into_response();
                     limited.standing.tell(&mut response, SystemClock.now());
                     return Ok(response);
                 }

@@ -133,7 +133,7 @@ impl Standing {
 /// A request that is refused for now.
 #[derive(Debug)]
 pub(crate) struct Limited {
-    pub(crate) problem: Problem,
+    pub(crate) problem: Box<Problem>,
     pub(crate) standing: Standing,
 }
 
@@ -247,7 +247,7 @@ impl Rates {
                 let mut problem = limited(meter, *limit, u64::from(open), detail);
                 problem.retry_after = Some(5);
                 let standing = Standing { limit: *limit, remaining: 0, reset: Duration::from_secs(5) };
-                return Err(Limited { problem, standing });
+                return Err(Limited { problem: Box::new(problem), standing });
             }
         }
         let meters: Vec<Meter> = asked.into_iter().map(|(meter, _)| meter).collect();
@@ -269,7 +269,7 @@ fn refused(meter: &Meter, limit: u32, bucket: Bucket) -> Limited {
     );
     let mut problem = limited(meter, limit, u64::from(limit), detail);
     problem.retry_after = Some(u32::try_from(seconds(wait)).unwrap_or(u32::MAX));
-    Limited { problem, standing: standing(limit, bucket) }
+    Limited { problem: Box::new(problem), standing: standing(limit, bucket) }
 }
 
 fn limited(meter: &Meter, limit: u32, used: u64, detail: String) -> Problem {
