@@ -36,7 +36,7 @@ describe.skipIf(whyNot() !== undefined)("people and keys of servo serve", () => 
   test("an admin creates a key, it is shown once and lets somebody in, and is revoked", async () => {
     const { page, wrongs, close } = await open(browser, server);
     await page.goto(`${server.url}/settings/people`);
-    await page.getByRole("region", { name: "You" }).getByText("admin", { exact: true }).waitFor();
+    await page.getByRole("region", { name: "You" }).getByText(/^admin in/).waitFor();
     const keys = page.getByRole("region", { name: "API keys" });
     await keys.getByRole("button", { name: "New key…" }).click();
     await page.getByLabel(/^Name/).fill("dashboards");
@@ -173,6 +173,8 @@ describe.skipIf(whyNot() !== undefined)("people and keys of servo serve", () => 
     await one.page.goto(`${server.url}/settings/people`);
     await one.page.getByText("default/staging").first().waitFor();
     expect(await one.page.getByLabel("Workspace").count()).toBe(0);
+    // Nothing is deployed there, which is no error of the page.
+    forgive(one.wrongs, "404", "503");
     await one.close();
   });
 
