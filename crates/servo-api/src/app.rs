@@ -142,7 +142,7 @@ pub(crate) struct App {
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
-    /// What was found out about stale partitions, for the next who asks.
+    /// Cached results about stale partitions, for the next who asks.
     staleness: Mutex<Option<Staleness>>,
 }
 

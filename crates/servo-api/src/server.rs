@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked for workspaces that nobody needs, and for another certificate.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What a server of many workspaces serves, and how.
+/// Configuration of a server of many workspaces.
 pub struct Served {
     /// The workspaces.
     pub workspaces: Arc<dyn Workspaces>,

@@ -150,7 +150,7 @@ impl Config {
         Ok(self)
     }
 
-    /// What members of groups may do.
+    /// Roles by group.
     pub fn grants(&self, groups: &[String]) -> Vec<Grant> {
         let mine = self.roles.iter().filter(|role| role.group == "*" || groups.contains(&role.group));
         mine.map(|role| Grant {

@@ -38,7 +38,7 @@ pub fn has_expired(token: &str, now: Timestamp) -> bool {
     expiry.is_some_and(|token| token.exp <= now + 30.0)
 }
 
-/// What a provider says of somebody.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     /// Who it is, for ever.

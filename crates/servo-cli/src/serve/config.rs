@@ -101,7 +101,7 @@ pub(crate) struct Resolved {
     source: String,
 }
 
-/// What a server is started with.
+/// Start-up configuration of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServeConfig {
     pub(crate) listen: SocketAddr,

@@ -37,7 +37,7 @@ pub(super) struct ServedWorkspaces {
     running: Mutex<BTreeMap<WorkspaceKey, Running>>,
 }
 
-/// What belongs to an open workspace besides itself.
+/// Resources of an open workspace besides itself.
 struct Running {
     /// The worker of this process, where there is one.
     session: Option<Session>,

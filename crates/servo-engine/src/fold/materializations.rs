@@ -8,7 +8,7 @@ use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::outputs::output_of;
-use super::{At, conditions, notifications, sensors};
+use super::{At, conditions, incidents, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -97,7 +97,7 @@ pub(super) fn record(
     }
     if last.outcome == AttemptOutcome::Succeeded {
         let at = At { id: last.event_id, time: last.at };
-        notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
+        incidents::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
     let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);

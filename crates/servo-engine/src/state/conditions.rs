@@ -36,8 +36,8 @@ pub struct ConditionState {
 /// The requests of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionRequest {
-    /// What happened up to this event was a reason to request it, or was read by an attempt since. Nil if it was made
-    /// good and is only counted.
+    /// Changes up to this event were a reason to request it, or were read by an attempt since. Nil if it was made good
+    /// and is only counted.
     pub handled: EventId,
     /// When it was last requested.
     pub at: Timestamp,
