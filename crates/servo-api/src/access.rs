@@ -45,6 +45,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/logout", Access::Public),
     (Method::GET, "/api/v1/login-options", Access::Public),
     (Method::GET, "/api/v1/me", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/workspaces", Access::Administers(Permission::RunsRead)),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),

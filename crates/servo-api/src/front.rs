@@ -266,7 +266,9 @@ impl Front {
         if let Some((tenant, workspace)) = who.identity.only_workspace() {
             return Ok((tenant.clone(), workspace.clone()));
         }
-        let is_about_none = !path.starts_with("/api/v1/") || path.starts_with("/api/v1/admin/");
+        let is_about_none = !path.starts_with("/api/v1/")
+            || path.starts_with("/api/v1/admin/")
+            || path == "/api/v1/workspaces";
         if is_about_none || who.identity.sees(&usual.0, &usual.1) {
             return Ok(usual);
         }

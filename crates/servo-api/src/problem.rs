@@ -13,6 +13,7 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
         /// Machine-readable code of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+        #[schema(rename_all = "snake_case")]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
             /// A code of a newer server.

@@ -101,6 +101,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(login::create))
         .routes(routes!(provider_login::options))
         .routes(routes!(me::show))
+        .routes(routes!(me::workspaces))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))

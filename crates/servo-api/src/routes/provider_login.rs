@@ -27,7 +27,7 @@ pub(super) async fn options(State(app): State<Shared>) -> Answer<LoginOptions> {
         let (issuer, client_id) = (config.issuer.clone(), config.client_id.clone());
         OidcOptions { issuer, client_id, scopes: config.scopes.clone() }
     });
-    Answer(LoginOptions { oidc })
+    Answer(LoginOptions { oidc, api_keys: app.api.api_keys.is_some() })
 }
 
 /// Sends a browser to the provider. What it needs to come back is in a cookie, so that nobody else can finish its login.

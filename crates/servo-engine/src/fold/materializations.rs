@@ -89,7 +89,7 @@ pub(super) fn record(
         }
     }
     let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
-    conditions::recorded(state, &asset, partition.as_ref(), read);
+    conditions::recorded(state, &asset, partition.as_ref(), read, last.event_id);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
