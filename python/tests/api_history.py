@@ -417,6 +417,10 @@ def _administration(api: Api) -> None:
     key = api.ask("create_key", {"name": "ci", "role": "viewer", "scope": "acme/main"})["key_id"]
     api.ask("list_keys")
     api.ask("revoke_key", key_id=key)
+    assert api.send("GET", api.ask("create_login")["path"])[0] == 303
+    session = api.ask("list_sessions")["items"][0]["session_id"]
+    api.ask("end_session", session_id=session)
+    api.ask("end_sessions", {"principal": "user:zoe@example.org"})
     for operation in ("disable_workspace", "enable_workspace", "disable_workspace", "remove_workspace"):
         api.ask(operation, **acme)
     for operation in ("disable_tenant", "enable_tenant", "disable_tenant", "remove_tenant"):

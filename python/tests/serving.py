@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 
@@ -25,10 +25,22 @@ PROGRAM = os.environ.get("SERVO_TEST_BINARY") or str(SOURCE.parents[1] / "target
 NAMES = ("SERVO_URL", "SERVO_KEY", "SERVO_TOKEN", "SERVO_DIR", "SERVO_PROJECT", "SERVO_CONTEXT")
 
 
+LIMITS = (
+    "TRIGGERS_PER_MINUTE",
+    "LISTS_PER_MINUTE",
+    "DEPLOYS_PER_MINUTE",
+    "REQUESTS_PER_MINUTE",
+    "RUN_STREAMS",
+    "PAGE_STREAMS",
+    "STREAMS_PER_CALLER",
+)
+
+
 class Server:
     """`servo dev` of a project, until the end of the block."""
 
     command: tuple[str, ...] = ("dev", "--slots", "2")
+    settings: ClassVar[dict[str, str]] = {}
 
     def __init__(self, project: Path, *options: str, **environment: str) -> None:
         """Start it for a project; `options` are those of the command."""
@@ -47,6 +59,7 @@ class Server:
             "SERVO_PYTHON": sys.executable,
             "PYTHONPATH": str(SOURCE),
             "SERVO_CONFIG": str(self.project / "no-contexts.toml"),
+            **self.settings,
             **self._environment,
         }
         with (self.project / "server.out").open("ab") as out:
@@ -131,6 +144,8 @@ class Served(Server):
 
     command = ("serve", "--listen", "127.0.0.1:0", "--slots", "2")
     path = "/api/v1/readyz"
+    # Tests ask more often than people do.
+    settings: ClassVar = {f"SERVO_LIMITS_{name}": "0" for name in LIMITS}
 
     @property
     def key(self) -> str:

@@ -147,7 +147,10 @@ fn problems(operation: &Map<String, Value>, id: &str, path: &str, access: Access
         BTreeSet::from([Code::InvalidRequest, Code::ForeignOrigin, Code::Unavailable, Code::ShuttingDown]);
     match access {
         Access::Public => {}
-        Access::Needs(_) | Access::Administers(_) | Access::SensorSecret => codes.extend(CREDENTIAL),
+        Access::Needs(_) | Access::Administers(_) | Access::SensorSecret => {
+            codes.extend(CREDENTIAL);
+            codes.extend([Code::RateLimited]);
+        }
         Access::WorkerKey | Access::TaskToken => codes.extend(CREDENTIAL),
     }
     if operation.contains_key("requestBody") {
@@ -180,6 +183,7 @@ const BODY: [Code; 4] =
 const OF_PATHS: &[(&str, &[Code])] = &[
     ("/api/v1/admin/", &[Code::NotFound]),
     ("/api/v1/admin/keys/{", &[Code::UnknownKey]),
+    ("/api/v1/admin/sessions/{", &[Code::UnknownSession]),
     ("/api/v1/admin/tenants/{", &[Code::UnknownTenant]),
     ("/api/v1/admin/workspaces/{", &[Code::UnknownTenant]),
     ("/api/v1/assets/{", &[Code::UnknownAsset]),
