@@ -99,9 +99,9 @@ pub(super) fn record(
         let at = At { id: last.event_id, time: last.at };
         notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
-    let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
+    let is_new = |known: &Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
-    if let Some(materialized) = promoted.copied().filter(Materialized::has_data) {
+    if let Some(materialized) = promoted.filter(|promoted| promoted.has_data()) {
         let promotion = Promotion {
             asset,
             partition,

@@ -264,6 +264,23 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
+    /// The entry of the greatest key that is not greater than this one.
+    pub(crate) fn floor<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        let (chunk, within) = match self.find(key) {
+            Ok(found) => found,
+            Err((chunk, 0)) => {
+                let chunk = chunk.checked_sub(1)?;
+                (chunk, self.chunks[chunk].len() - 1)
+            }
+            Err((chunk, within)) => (chunk, within - 1),
+        };
+        let (key, value) = &self.chunks[chunk][within];
+        Some((key, value))
+    }
+
     /// Chunk and position within it where a key is, or belongs.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<(usize, usize), (usize, usize)>
     where
@@ -384,6 +401,7 @@ mod tests {
                     *value += 1;
                 }
                 prop_assert_eq!((map.len(), map.get(&key)), (model.len(), model.get(&key)));
+                prop_assert_eq!(map.floor(&key), model.range(..=key).next_back());
                 if step % 97 == 0 {
                     earlier.push((map.clone(), model.clone()));
                 }

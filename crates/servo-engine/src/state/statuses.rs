@@ -1,10 +1,16 @@
 //! The status of every partition of every asset, by key.
 
+mod keys;
+mod packed;
+mod slots;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, PartitionKey};
 
+use self::keys::Keys;
+use self::slots::Slots;
 use super::RestoreError;
 use super::code_versions::CodeVersions;
 use super::partition_status::{
@@ -18,8 +24,8 @@ use crate::rows::{PartitionStatusRow, PartitionUndoRow};
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
-    index: SharedMap<Box<str>, u32>,
-    statuses: SharedVec<PartitionStatus>,
+    index: Keys,
+    statuses: Slots,
     counts: PartitionCounts,
     changed: Changed,
     /// Statuses that can be given back, by the same text.
@@ -30,6 +36,8 @@ struct AssetPartitions {
 
 /// Slots whose newest changes are noted together.
 const NOTED: usize = 64;
+/// More groups of slots are not looked through for one that has changed.
+const MANY: usize = 64;
 
 /// The event of the newest change, of all partitions of an asset and of every so many slots.
 #[derive(Debug, Clone)]
@@ -69,8 +77,8 @@ impl<'a> PartitionSlots<'a> {
         self.asset.statuses.len()
     }
 
-    pub(crate) fn get(&self, slot: u32) -> &'a PartitionStatus {
-        &self.asset.statuses[slot as usize]
+    pub(crate) fn get(&self, slot: u32) -> PartitionStatus {
+        self.asset.statuses.get(slot as usize)
     }
 
     /// The event of the newest change of any of them.
@@ -83,16 +91,21 @@ impl<'a> PartitionSlots<'a> {
     pub(crate) fn changed_since(
         &self,
         event: EventId,
-    ) -> impl Iterator<Item = (Option<&'a str>, u32, &'a PartitionStatus)> {
+    ) -> impl Iterator<Item = (Option<Arc<str>>, u32, PartitionStatus)> + use<'a> {
         let asset = self.asset;
         let is_older = asset.changed.newest <= event;
-        let index = (!is_older).then(|| asset.index.iter()).into_iter().flatten();
+        let has_changed = move |slot: u32| asset.changed.by_slot[slot as usize / NOTED] > event;
+        let may_have_changed = move |least: u32, most: u32| {
+            let groups = least as usize / NOTED..=most as usize / NOTED;
+            groups.clone().count() > MANY || groups.into_iter().any(|at| asset.changed.by_slot[at] > event)
+        };
+        let index = (!is_older).then(|| asset.index.iter_if(may_have_changed)).into_iter().flatten();
         index
-            .filter(move |(_, slot)| asset.changed.by_slot[**slot as usize / NOTED] > event)
-            .map(|(key, slot)| (canonical(key), *slot, &asset.statuses[*slot as usize]))
+            .filter(move |(_, slot)| has_changed(*slot))
+            .map(|(key, slot)| (canonical(key), slot, asset.statuses.get(slot as usize)))
     }
 
-    pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&'a Arc<str>> {
+    pub(crate) fn code_version(&self, latest: Materialized) -> Option<&'a Arc<str>> {
         self.code_versions.get(latest.code_version())
     }
 
@@ -110,18 +123,24 @@ pub(crate) struct Statuses {
 }
 
 impl Statuses {
-    pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PartitionStatus> {
+    pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<PartitionStatus> {
         let asset = self.assets.get(asset)?;
-        asset.index.get(text(partition)).map(|at| &asset.statuses[*at as usize])
+        asset.index.get(text(partition)).map(|at| asset.statuses.get(at as usize))
     }
 
     pub(crate) fn of_asset(
         &self,
         asset: &AssetKey,
-    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+    ) -> impl DoubleEndedIterator<Item = (Option<Arc<str>>, PartitionStatus)> {
         self.assets.get(asset).into_iter().flat_map(|asset| {
-            asset.index.iter().map(|(key, at)| (canonical(key), &asset.statuses[*at as usize]))
+            asset.index.iter().map(|(key, at)| (canonical(key), asset.statuses.get(at as usize)))
         })
+    }
+
+    /// The partitions of an asset that were ever attempted, in the order of their texts.
+    pub(crate) fn keys_of(&self, asset: &AssetKey) -> impl DoubleEndedIterator<Item = Option<Arc<str>>> {
+        let asset = self.assets.get(asset).into_iter();
+        asset.flat_map(|asset| asset.index.iter().map(|(key, _)| canonical(key)))
     }
 
     pub(crate) fn slots(&self, asset: &AssetKey) -> Option<PartitionSlots<'_>> {
@@ -130,7 +149,7 @@ impl Statuses {
     }
 
     /// The version of the code that made a materialization.
-    pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&Arc<str>> {
+    pub(crate) fn code_version(&self, latest: Materialized) -> Option<&Arc<str>> {
         self.code_versions.get(latest.code_version())
     }
 
@@ -153,13 +172,14 @@ impl Statuses {
     ) -> bool {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
         let asset = self.asset_mut(asset);
-        let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
+        let Some(at) = asset.index.get(text(partition)).map(|at| at as usize) else {
             asset.changed.note(asset.statuses.len(), last.event_id);
             asset.push(text(partition), PartitionStatus::of(latest, last));
             return true;
         };
-        let merged = asset.statuses[at].merge(latest, last);
-        if merged == asset.statuses[at] {
+        let known = asset.statuses.get(at);
+        let merged = known.merge(latest, last);
+        if merged == known {
             return false;
         }
         asset.replace(at, merged);
@@ -181,7 +201,7 @@ impl Statuses {
     ) {
         let asset = self.asset_mut(asset);
         let event = status.last_attempt().event_id;
-        match asset.index.get(text(partition)).map(|at| *at as usize) {
+        match asset.index.get(text(partition)).map(|at| at as usize) {
             Some(at) => {
                 asset.replace(at, status);
                 asset.changed.note(at, event);
@@ -201,7 +221,7 @@ impl Statuses {
     ) -> Option<PartitionStatus> {
         let asset = self.assets.get_mut(asset).map(Arc::make_mut)?;
         let at = asset.index.remove(text(partition))?;
-        let status = asset.statuses[at as usize].clone();
+        let status = asset.statuses.get(at as usize);
         *asset.counts.of(status.status()) -= 1;
         asset.layout += 1;
         if asset.statuses.len() > 2 * asset.index.len() + NOTED {
@@ -238,7 +258,7 @@ impl Statuses {
         asset: &AssetKey,
     ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PriorStatus)> {
         let asset = self.assets.get(asset).into_iter();
-        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(key), prior)))
+        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(&**key), prior)))
     }
 
     pub(crate) fn undo_row(
@@ -280,7 +300,7 @@ impl Statuses {
         let mut rows = Vec::with_capacity(self.assets.values().map(|asset| asset.statuses.len()).sum());
         for (key, asset) in self.assets.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
-                row(key, partition_key(partition), &asset.statuses[*at as usize], &self.code_versions)
+                row(key, partition_key(&partition), &asset.statuses.get(at as usize), &self.code_versions)
             }));
         }
         rows
@@ -291,7 +311,7 @@ impl Statuses {
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
     ) -> Option<PartitionStatusRow> {
-        self.get(asset, partition).map(|status| row(asset, partition.cloned(), status, &self.code_versions))
+        self.get(asset, partition).map(|status| row(asset, partition.cloned(), &status, &self.code_versions))
     }
 
     pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
@@ -308,11 +328,14 @@ impl Statuses {
                 let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
                 changed.note(statuses.len(), row.row_version.max(since));
                 index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
-                statuses.push(status);
+                statuses.restore(status);
             }
         }
-        let asset = |(key, Restored { index, statuses, counts, changed }): (AssetKey, Restored)| {
-            let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
+        let asset = |(key, Restored { mut index, statuses, counts, changed }): (AssetKey, Restored)| {
+            if !index.is_sorted_by(|a, b| a.0 < b.0) {
+                index.sort_by(|a, b| a.0.cmp(&b.0));
+            }
+            let index = Keys::of_sorted(index.into_iter());
             let rest = AssetPartitions::default();
             (key, Arc::new(AssetPartitions { index, statuses, counts, changed, ..rest }))
         };
@@ -324,7 +347,7 @@ impl Statuses {
 #[derive(Default)]
 struct Restored {
     index: Vec<(Box<str>, u32)>,
-    statuses: Vec<PartitionStatus>,
+    statuses: Slots,
     counts: PartitionCounts,
     changed: Changed,
 }
@@ -332,27 +355,27 @@ struct Restored {
 impl AssetPartitions {
     fn push(&mut self, partition: &str, status: PartitionStatus) {
         *self.counts.of(status.status()) += 1;
-        self.index.insert(partition.into(), position(self.statuses.len()));
+        self.index.insert(partition, position(self.statuses.len()));
         self.statuses.push(status);
     }
 
     /// Gives the slots of wiped partitions back, once they are the most.
     fn compact(&mut self) {
         let newest = self.changed.newest;
-        let kept: Vec<(Box<str>, PartitionStatus)> =
-            self.index.iter().map(|(key, at)| (key.clone(), self.statuses[*at as usize].clone())).collect();
         self.changed = Changed::default();
-        for slot in 0..kept.len() {
-            self.changed.note(slot, newest);
+        let mut statuses = Slots::default();
+        for (_, at) in self.index.iter() {
+            self.changed.note(statuses.len(), newest);
+            statuses.restore(self.statuses.get(at as usize));
         }
-        self.index = kept.iter().zip(0..).map(|((key, _), at)| (key.clone(), at)).collect();
-        self.statuses = kept.into_iter().map(|(_, status)| status).collect();
+        self.index = Keys::of_sorted(self.index.iter().zip(0..).map(|((key, _), at)| ((&*key).into(), at)));
+        self.statuses = statuses;
     }
 
     fn replace(&mut self, at: usize, status: PartitionStatus) {
-        *self.counts.of(self.statuses[at].status()) -= 1;
+        *self.counts.of(self.statuses.get(at).status()) -= 1;
         *self.counts.of(status.status()) += 1;
-        self.statuses[at] = status;
+        self.statuses.set(at, status);
     }
 }
 
@@ -369,6 +392,7 @@ fn partition_key(text: &str) -> Option<PartitionKey> {
     canonical(text).map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"))
 }
 
-fn canonical(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
+/// None for the text of an asset without partitions.
+fn canonical<T: AsRef<str>>(text: T) -> Option<T> {
+    (!text.as_ref().is_empty()).then_some(text)
 }
