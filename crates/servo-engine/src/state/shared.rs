@@ -306,6 +306,18 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Some(&mut Arc::make_mut(&mut self.chunks[chunk])[within].1)
     }
 
+    /// The value of a key, to be changed; `make` makes one if there is none.
+    pub(crate) fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
+        let (chunk, within) = match self.find(key) {
+            Ok(found) => found,
+            Err(_) => {
+                self.insert(key.clone(), make());
+                self.find(key).unwrap_or_else(|_| unreachable!("it was inserted above"))
+            }
+        };
+        &mut Arc::make_mut(&mut self.chunks[chunk])[within].1
+    }
+
     /// Sets the value of a key; gives the one before.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (chunk, within) = match self.find(&key) {
@@ -395,6 +407,9 @@ mod tests {
                     prop_assert_eq!(map.insert(key, step), model.insert(key, step));
                 } else {
                     prop_assert_eq!(map.remove(&key), model.remove(&key));
+                }
+                if key % 5 == 0 {
+                    prop_assert_eq!(*map.get_or_insert_with(&key, || step), *model.entry(key).or_insert(step));
                 }
                 if let (Some(known), Some(value)) = (map.get_mut(&(key / 2)), model.get_mut(&(key / 2))) {
                     *known += 1;

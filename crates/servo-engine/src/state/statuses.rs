@@ -18,6 +18,7 @@ use super::partition_status::{
 };
 use super::prior_status::{PriorStatus, restore_prior, undo_row};
 use super::shared::{SharedMap, SharedVec};
+use crate::lifecycle::DataStatus;
 use crate::rows::{PartitionStatusRow, PartitionUndoRow};
 
 /// The partitions of one asset.
@@ -62,6 +63,15 @@ impl Changed {
             self.by_slot[slot / NOTED] = event;
         }
     }
+}
+
+/// What became of the end of an attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recorded {
+    /// Whether it was neither known nor older than what is.
+    pub(crate) is_news: bool,
+    /// Whether an earlier change of the partition could be undone until now.
+    pub(crate) is_past_undoing: bool,
 }
 
 /// The partitions of one asset by the slots in which they are kept. A partition keeps its slot until
@@ -162,29 +172,30 @@ impl Statuses {
         known.map(|(key, asset)| (key, asset.counts))
     }
 
-    /// Notes the end of an attempt; false if that was known or is older than what is.
+    /// Notes the end of an attempt. What was wiped or marked before it is past undoing.
     pub(crate) fn record(
         &mut self,
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
         latest: Option<&Materialization>,
         last: LastAttempt,
-    ) -> bool {
+    ) -> Recorded {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
         let asset = self.asset_mut(asset);
         let Some(at) = asset.index.get(text(partition)).map(|at| at as usize) else {
             asset.changed.note(asset.statuses.len(), last.event_id);
             asset.push(text(partition), PartitionStatus::of(latest, last));
-            return true;
+            return asset.recorded(partition);
         };
-        let known = asset.statuses.get(at);
+        let known = asset.statuses.look(at);
         let merged = known.merge(latest, last);
-        if merged == known {
-            return false;
+        if merged == *known {
+            return Recorded { is_news: false, is_past_undoing: false };
         }
-        asset.replace(at, merged);
+        let before = known.status();
+        asset.replace(at, before, merged);
         asset.changed.note(at, last.event_id);
-        true
+        asset.recorded(partition)
     }
 
     /// Packs a materialization that nothing is known of but its id and its time: somebody says that it is there.
@@ -203,7 +214,8 @@ impl Statuses {
         let event = status.last_attempt().event_id;
         match asset.index.get(text(partition)).map(|at| at as usize) {
             Some(at) => {
-                asset.replace(at, status);
+                let before = asset.statuses.look(at).status();
+                asset.replace(at, before, status);
                 asset.changed.note(at, event);
             }
             None => {
@@ -290,10 +302,7 @@ impl Statuses {
     }
 
     fn asset_mut(&mut self, asset: &AssetKey) -> &mut AssetPartitions {
-        if !self.assets.contains_key(asset) {
-            self.assets.insert(asset.clone(), Arc::default());
-        }
-        self.assets.get_mut(asset).map(Arc::make_mut).expect("it was inserted above")
+        Arc::make_mut(self.assets.get_or_insert_with(asset, Arc::default))
     }
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
@@ -372,8 +381,14 @@ impl AssetPartitions {
         self.statuses = statuses;
     }
 
-    fn replace(&mut self, at: usize, status: PartitionStatus) {
-        *self.counts.of(self.statuses.get(at).status()) -= 1;
+    /// A change of a partition was recorded, which cannot be undone.
+    fn recorded(&mut self, partition: Option<&PartitionKey>) -> Recorded {
+        let is_past_undoing = !self.prior.is_empty() && self.prior.remove(text(partition)).is_some();
+        Recorded { is_news: true, is_past_undoing }
+    }
+
+    fn replace(&mut self, at: usize, before: DataStatus, status: PartitionStatus) {
+        *self.counts.of(before) -= 1;
         *self.counts.of(status.status()) += 1;
         self.statuses.set(at, status);
     }

@@ -1,5 +1,6 @@
 //! Statuses by slot. Those that were changed lately are kept as they are, all others packed (ADR-200).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use servo_core::Timestamp;
@@ -45,9 +46,14 @@ impl Slots {
     }
 
     pub(super) fn get(&self, slot: usize) -> PartitionStatus {
+        self.look(slot).into_owned()
+    }
+
+    /// The same, without a copy of one that is not packed.
+    pub(super) fn look(&self, slot: usize) -> Cow<'_, PartitionStatus> {
         match &self.chunks[slot / CHUNK] {
-            Chunk::Open(statuses) => statuses[slot % CHUNK].clone(),
-            Chunk::Packed(packed) => packed.get(slot % CHUNK),
+            Chunk::Open(statuses) => Cow::Borrowed(&statuses[slot % CHUNK]),
+            Chunk::Packed(packed) => Cow::Owned(packed.get(slot % CHUNK)),
         }
     }
 
