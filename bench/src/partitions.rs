@@ -156,8 +156,8 @@ pub(crate) async fn load(directory: &Path) -> anyhow::Result<()> {
     let started = Instant::now();
     let blobs: Arc<dyn Blobs> = Arc::new(FileBlobs::new(directory, &layout()));
     let projection = Projection::open_latest(blobs, layout()).await?.context("nothing was written")?;
-    let rows = projection.hot_rows().await?;
-    let state = State::from_rows(tenant(), workspace_id(), rows)?;
+    let (rows, statuses) = projection.restorable().await?;
+    let state = State::from_rows_and(tenant(), workspace_id(), rows, statuses)?;
     let load = started.elapsed();
     anyhow::ensure!(state.partition_counts(&asset()).materialized == PARTITIONS as u64, "some are missing");
     println!("{}", serde_json::json!({ "load_ms": load.as_secs_f64() * 1e3, "rss_mb": rss_mb()? }));

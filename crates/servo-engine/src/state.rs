@@ -52,6 +52,7 @@ pub use schedules::{PendingTick, Schedule};
 pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
+pub use statuses::RestoredStatuses;
 pub use task::{Execution, PastAttempt, RetryTimer, Task};
 pub use view::Snapshot;
 

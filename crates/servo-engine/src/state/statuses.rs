@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, PartitionKey};
 
-use self::keys::Keys;
+use self::keys::{Keys, KeysBuilder};
 use self::slots::Slots;
 use super::RestoreError;
 use super::code_versions::CodeVersions;
@@ -322,40 +322,61 @@ impl Statuses {
     ) -> Option<PartitionStatusRow> {
         self.get(asset, partition).map(|status| row(asset, partition.cloned(), &status, &self.code_versions))
     }
+}
 
-    pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
-        let mut code_versions = CodeVersions::default();
-        let mut assets = BTreeMap::<AssetKey, Restored>::new();
-        // Rows come by asset, so that one is looked up only when it changes.
-        let mut rest = rows.into_iter().peekable();
-        while let Some(first) = rest.peek() {
-            let key = first.asset_key.clone();
-            let Restored { index, statuses, counts, changed } = assets.entry(key.clone()).or_default();
-            while let Some(row) = rest.next_if(|row| row.asset_key == key) {
-                let status = restore(&row, &mut code_versions)?;
-                *counts.of(status.status()) += 1;
-                let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
-                changed.note(statuses.len(), row.row_version.max(since));
-                index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
-                statuses.restore(status);
+/// Statuses that are restored row by row. There may be millions: no more of their rows than a few are in memory at
+/// once.
+#[derive(Debug, Default)]
+pub struct RestoredStatuses {
+    code_versions: CodeVersions,
+    /// The asset of the last row. Rows come by asset, so that one is looked up only when it changes.
+    current: Option<(AssetKey, Restored)>,
+    assets: BTreeMap<AssetKey, Restored>,
+    problem: Option<RestoreError>,
+}
+
+impl RestoredStatuses {
+    /// Adds the status of a partition. Rows in the order of their keys cost the least.
+    pub fn add(&mut self, row: &PartitionStatusRow) {
+        let status = match restore(row, &mut self.code_versions) {
+            Ok(status) => status,
+            Err(problem) => {
+                self.problem.get_or_insert(problem);
+                return;
             }
+        };
+        if self.current.as_ref().is_none_or(|(asset, _)| *asset != row.asset_key) {
+            self.assets.extend(self.current.take());
+            let known = self.assets.remove(&row.asset_key).unwrap_or_default();
+            self.current = Some((row.asset_key.clone(), known));
         }
-        let asset = |(key, Restored { mut index, statuses, counts, changed }): (AssetKey, Restored)| {
-            if !index.is_sorted_by(|a, b| a.0 < b.0) {
-                index.sort_by(|a, b| a.0.cmp(&b.0));
-            }
-            let index = Keys::of_sorted(index.into_iter());
-            let rest = AssetPartitions::default();
+        let Some((_, Restored { index, statuses, counts, changed })) = &mut self.current else { return };
+        *counts.of(status.status()) += 1;
+        let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
+        changed.note(statuses.len(), row.row_version.max(since));
+        index.push(text(row.partition_key.as_ref()), position(statuses.len()));
+        statuses.restore(status);
+    }
+
+    /// All of them; the first that does not fit, if there is one.
+    pub(crate) fn finish(mut self) -> Result<Statuses, RestoreError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        self.assets.extend(self.current.take());
+        let asset = |(key, Restored { index, statuses, counts, changed }): (AssetKey, Restored)| {
+            let (index, rest) = (index.finish(), AssetPartitions::default());
             (key, Arc::new(AssetPartitions { index, statuses, counts, changed, ..rest }))
         };
-        Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
+        let assets = self.assets.into_iter().map(asset).collect();
+        Ok(Statuses { assets, code_versions: self.code_versions })
     }
 }
 
 /// The partitions of one asset while they are restored.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Restored {
-    index: Vec<(Box<str>, u32)>,
+    index: KeysBuilder,
     statuses: Slots,
     counts: PartitionCounts,
     changed: Changed,
@@ -377,7 +398,9 @@ impl AssetPartitions {
             self.changed.note(statuses.len(), newest);
             statuses.restore(self.statuses.get(at as usize));
         }
-        self.index = Keys::of_sorted(self.index.iter().zip(0..).map(|((key, _), at)| ((&*key).into(), at)));
+        let mut index = KeysBuilder::default();
+        self.index.iter().zip(0..).for_each(|((key, _), at)| index.push(&key, at));
+        self.index = index.finish();
         self.statuses = statuses;
     }
 

@@ -148,33 +148,52 @@ impl Keys {
             *chunk = Chunk::Packed(pack(entries));
         }
     }
-
-    /// The map of entries in the order of their keys.
-    pub(super) fn of_sorted(entries: impl Iterator<Item = (Box<str>, u32)>) -> Self {
-        let mut keys = Self::default();
-        let mut chunk: Entries = Vec::with_capacity(CHUNK);
-        let mut chunks = Vec::new();
-        for entry in entries {
-            keys.len += 1;
-            chunk.push(entry);
-            if chunk.len() == CHUNK {
-                chunks.push((first_of(&chunks, &chunk), Chunk::Packed(pack(&chunk))));
-                chunk.clear();
-            }
-        }
-        if !chunk.is_empty() {
-            chunk.shrink_to_fit();
-            let first = first_of(&chunks, &chunk);
-            keys.open.push(first.clone());
-            chunks.push((first, Chunk::Open(Arc::new(chunk))));
-        }
-        keys.chunks = chunks.into_iter().collect();
-        keys
-    }
 }
 
-fn first_of(chunks: &[(Arc<str>, Chunk)], entries: &[(Box<str>, u32)]) -> Arc<str> {
-    Arc::from(if chunks.is_empty() { "" } else { &*entries[0].0 })
+/// Keys that are restored: they come in order, and all that were added before the last few are packed.
+#[derive(Debug, Default)]
+pub(super) struct KeysBuilder {
+    chunks: Vec<(Arc<str>, Chunk)>,
+    len: usize,
+    last: Entries,
+    /// Those that came out of order.
+    others: Entries,
+}
+
+impl KeysBuilder {
+    pub(super) fn push(&mut self, key: &str, slot: u32) {
+        if self.last.last().is_some_and(|(last, _)| **last >= *key) {
+            self.others.push((key.into(), slot));
+            return;
+        }
+        // The last key of a full chunk says whether the next one is in order.
+        if self.last.len() == CHUNK {
+            self.close(|entries| Chunk::Packed(pack(entries)));
+        }
+        self.len += 1;
+        self.last.push((key.into(), slot));
+    }
+
+    fn close(&mut self, chunk: impl FnOnce(&Entries) -> Chunk) -> Arc<str> {
+        let first: Arc<str> = Arc::from(if self.chunks.is_empty() { "" } else { &*self.last[0].0 });
+        self.chunks.push((first.clone(), chunk(&self.last)));
+        self.last.clear();
+        first
+    }
+
+    pub(super) fn finish(mut self) -> Keys {
+        let mut open = Vec::new();
+        if !self.last.is_empty() {
+            open.push(self.close(|entries| Chunk::Open(Arc::new(entries.clone()))));
+        }
+        let mut keys = Keys { chunks: self.chunks.into_iter().collect(), len: self.len, open };
+        for (key, slot) in self.others {
+            if keys.get(&key).is_none() {
+                keys.insert(&key, slot);
+            }
+        }
+        keys
+    }
 }
 
 impl Chunk {
@@ -284,8 +303,17 @@ mod tests {
                     model.insert(key.clone(), step as u32);
                 }
                 if step == from {
-                    let sorted = model.iter().map(|(key, slot)| (key.as_str().into(), *slot));
-                    keys = Keys::of_sorted(sorted);
+                    let mut builder = KeysBuilder::default();
+                    // A few come out of order.
+                    let late = |at: usize| at % 50 == 7;
+                    let sorted = model.iter().enumerate();
+                    for (_, (key, slot)) in sorted.clone().filter(|(at, _)| !late(*at)) {
+                        builder.push(key, *slot);
+                    }
+                    for (_, (key, slot)) in sorted.filter(|(at, _)| late(*at)) {
+                        builder.push(key, *slot);
+                    }
+                    keys = builder.finish();
                 }
                 prop_assert_eq!((keys.len(), keys.get(&key)), (model.len(), model.get(&key).copied()));
                 if step % 211 == 0 {
