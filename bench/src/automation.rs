@@ -106,7 +106,7 @@ async fn deploy_idle(root: &Path, count: usize) -> anyhow::Result<()> {
     Ok(workspace.shutdown().await?)
 }
 
-/// What idle schedules cost a process that has nothing else to do.
+/// Reports the cost of idle schedules in a process that has nothing else to do.
 pub(crate) async fn idle(root: &Path) -> anyhow::Result<()> {
     let other = scratch()?;
     let empty = open(other.path()).await?;

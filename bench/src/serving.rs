@@ -230,7 +230,7 @@ async fn neighbours(results: &mut Results, server: &Serve, project: &Project) ->
     Ok(())
 }
 
-/// What workspaces cost that nobody uses, and how soon one is there that somebody does.
+/// The cost of workspaces that nobody uses, and how soon one is there that somebody does.
 async fn workspaces(results: &mut Results, server: &Serve) -> anyhow::Result<()> {
     let mut connection = server.connect().await?;
     answered(&connection.post("/api/v1/admin/tenants", &json!({ "tenant": "many" })).await?)?;

@@ -8,7 +8,7 @@ use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::outputs::output_of;
-use super::{At, conditions, notifications, sensors};
+use super::{At, conditions, incidents, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -89,7 +89,7 @@ pub(super) fn record(
         state.changes.undo.insert((asset.clone(), partition.clone()));
     }
     let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
-    conditions::recorded(state, &asset, partition.as_ref(), read);
+    conditions::recorded(state, &asset, partition.as_ref(), read, last.event_id);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
@@ -97,7 +97,7 @@ pub(super) fn record(
     }
     if last.outcome == AttemptOutcome::Succeeded {
         let at = At { id: last.event_id, time: last.at };
-        notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
+        incidents::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
     let Some(made) = latest.filter(|made| made.format.is_some()) else { return };
     let is_new = |known: &Materialized| made.event_id == known.event_id();

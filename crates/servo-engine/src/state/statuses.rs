@@ -65,7 +65,7 @@ impl Changed {
     }
 }
 
-/// What became of the end of an attempt.
+/// The effect that the end of an attempt had.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
     /// Whether it was neither known nor older than what is.
