@@ -77,6 +77,10 @@ use exit::Exit;
 use location::Location;
 use output::Format;
 
+/// Many small things are made and dropped on many threads: this costs half of what the system's allocator does.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Keeps data assets up to date.
 #[derive(Parser)]
 #[command(name = "servo", version = env!("SERVO_VERSION"), propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
