@@ -64,7 +64,7 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
 }
 
 /// Writes a workspace of finished one-task runs, six days of them, through the engine, the log and the compactor.
-async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
+pub(crate) async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
     let settings = Settings { max_concurrent_tasks: 10_000, max_concurrent_runs: 10_000, ..settings() };
     let stores = Stores::open_directory(directory, tenant(), workspace_id())?;
     let put_ids = Arc::new(SystemPutIds::default());

@@ -46,4 +46,4 @@ pub use rates::RateLimits;
 pub use routes::{Health, Version, asset_fingerprint, openapi, router, worker_keyring};
 pub use server::{Served, serve, serve_many};
 pub use servo_access::SessionOf;
-pub use tls::{Certificate, TlsError};
+pub use tls::{Certificate, ClientAuthority, TlsError};

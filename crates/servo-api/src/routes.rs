@@ -201,6 +201,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(logs::write))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
+        .routes(routes!(audit::of_server))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::end_all))
         .routes(routes!(sessions::end))
