@@ -416,6 +416,7 @@ def _administration(api: Api) -> None:
     api.ask("list_quotas", tenant="acme")
     key = api.ask("create_key", {"name": "ci", "role": "viewer", "scope": "acme/main"})["key_id"]
     api.ask("list_keys")
+    api.ask("list_server_audit")
     api.ask("revoke_key", key_id=key)
     assert api.send("GET", api.ask("create_login")["path"])[0] == 303
     session = api.ask("list_sessions")["items"][0]["session_id"]
