@@ -204,7 +204,15 @@ def live(api: Api) -> None:
 
 
 def _server(api: Api) -> None:
-    for operation in ("healthz", "readyz", "version", "login_options", "who_am_i", "list_settings"):
+    for operation in (
+        "healthz",
+        "readyz",
+        "version",
+        "login_options",
+        "who_am_i",
+        "list_settings",
+        "list_visible_workspaces",
+    ):
         api.ask(operation)
     link = api.ask("create_login")
     api.examples["login"] = {}
