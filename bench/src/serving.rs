@@ -32,14 +32,21 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
     let project = Project::one()?;
     let server = Serve::start(&project)?;
     server.command(&project, &["deploy"], None)?;
-    reads(results, &server).await?;
-    triggers(results, &server).await?;
-    authentication(results, &server).await?;
-    neighbours(results, &server, &project).await?;
-    workspaces(results, &server).await?;
+    let done = reads(results, &server).await;
+    results.done("serving, reads", done);
+    let done = triggers(results, &server).await;
+    results.done("serving, triggers", done);
+    let done = authentication(results, &server).await;
+    results.done("serving, authentication", done);
+    let done = neighbours(results, &server, &project).await;
+    results.done("serving, tenants", done);
+    let done = workspaces(results, &server).await;
+    results.done("serving, idle workspaces", done);
     drop(server);
-    callbacks::measure(results).await?;
-    listeners::measure(results).await?;
+    let done = callbacks::measure(results).await;
+    results.done("serving, workers", done);
+    let done = listeners::measure(results).await;
+    results.done("serving, listeners", done);
     if full {
         million::measure(results).await?;
     }
