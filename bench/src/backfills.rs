@@ -45,7 +45,8 @@ async fn open(root: &Path, hours: u32) -> anyhow::Result<Harness> {
         ..settings()
     };
     let harness = Harness::open_with(root, 64, &settings).await?;
-    let now = harness.workspace.now().as_millis();
+    // Partitions begin on the hour.
+    let now = harness.workspace.now().as_millis() / 3_600_000 * 3_600_000;
     let start = Timestamp::from_millis(now - i64::from(hours) * 3_600_000).to_string();
     let asset = json!({
         "key": "bench/hourly", "location": { "file": "bench.py", "line": 1 }, "function": "bench:hourly",
@@ -150,7 +151,7 @@ async fn days(results: &mut Results) -> anyhow::Result<()> {
     for round in 0..4 {
         let body = json!({
             "selection": "bench.daily", "partitions": { "ranges": ["2024-01-01..2024-12-30"] },
-            "chunk_size": 1, "max_concurrent_runs": 16, "client_request_id": format!("round {round}"),
+            "chunk_size": 1, "max_concurrent_runs": 16, "client_request_id": format!("round-{round}"),
         });
         let begun = Instant::now();
         let accepted = connection.post("/api/v1/orchestration/backfills", &body).await?.json()?;
@@ -187,9 +188,9 @@ import time
 @servo.asset(
     namespace="bench",
     partitions=servo.DailyPartitions(start="2024-01-01", end="2024-12-31"),
-    deps=[servo.dep("bench.balance", mapping=servo.window(-1, -1))],
+    deps=[servo.dep("bench.balance", parameter="before", mapping=servo.window(-1, -1))],
 )
-def balance(balance) -> int:
+def balance(before: dict[str, int]) -> int:
     began = time.time_ns()
     found = fib(10)
     with open("days", "a") as file:
