@@ -33,6 +33,7 @@ mod retention;
 mod runs;
 mod schedules;
 mod sensors;
+mod sessions;
 mod settings;
 mod sql;
 mod staleness;
@@ -199,6 +200,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(logs::write))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
+        .routes(routes!(audit::of_server))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::end_all))
+        .routes(routes!(sessions::end))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::disable))
         .routes(routes!(tenants::enable))
