@@ -32,7 +32,7 @@ packages() {
 }
 
 build() {
-  local state description=../crates/servo-api/tests/http/snapshots/http__description__the_description_is_the_one_that_was_agreed_on.snap
+  local state description=../crates/servo-api/openapi.json
   state=$(find src public scripts index.html package-lock.json package.json tsconfig.json vite.config.ts "$description" \
     -type f ! -path src/api/schema.ts -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1)
   [ "$(cat dist/.built 2>/dev/null)" = "$state" ] && return

@@ -309,7 +309,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
 ];
 
 /// The access that a route requires; none if it is not in the table.
-fn access(method: &Method, path: &str) -> Option<Access> {
+pub(crate) fn access(method: &Method, path: &str) -> Option<Access> {
     let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
     found.map(|(_, _, access)| *access)
 }

@@ -25,7 +25,7 @@ use tracing::Instrument;
 use crate::access::unknown_workspace;
 use crate::app::{Api, App, Shared};
 use crate::authentication::{Authenticated, Authenticator, authenticate};
-use crate::guard::{guarded, with_headers};
+use crate::guard::{guarded, refused, with_headers};
 use crate::problem::{Code, Problem};
 use crate::rates::{Limited, OpenStream, RateLimits, Rates, Standing};
 use crate::routes;
@@ -156,10 +156,10 @@ impl Front {
         let span = tracing::info_span!("request", request_id = %request_id, %method, path);
         let answered = async {
             let answered = match guarded(&parts.uri, &parts.headers, &self.hosts) {
-                Ok(()) => self.forward(&mut parts, body).await,
-                Err(problem) => Err(problem),
+                Ok(()) => self.forward(&mut parts, body).await.unwrap_or_else(IntoResponse::into_response),
+                Err(problem) => refused(problem),
             };
-            let mut response = with_headers(answered.unwrap_or_else(IntoResponse::into_response));
+            let mut response = with_headers(answered);
             if let Ok(id) = HeaderValue::from_str(&request_id) {
                 response.headers_mut().insert(REQUEST_ID, id);
             }

@@ -11,6 +11,7 @@ mod app;
 mod asset_limits;
 mod authentication;
 pub mod client;
+mod description;
 mod extract;
 mod follow;
 mod front;
