@@ -72,6 +72,15 @@ struct Options {
     /// Load them from this directory and report what that cost.
     #[arg(long, hide = true)]
     load_partitions: Option<PathBuf>,
+    /// Write a workspace with finished runs to this directory, for the benchmark of the pages.
+    #[arg(long, hide = true)]
+    grow_history: Option<PathBuf>,
+    /// How many runs it has, before one of `--tasks`.
+    #[arg(long, hide = true, default_value_t = 1_000_000)]
+    runs: usize,
+    /// Tasks of its newest run.
+    #[arg(long, hide = true, default_value_t = 10_000)]
+    tasks: usize,
     /// Look run keys up in the tables of this directory, and report what that cost.
     #[arg(long, hide = true)]
     look_up_run_keys: Option<PathBuf>,
@@ -97,6 +106,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if let Some(directory) = &options.load_partitions {
         return partitions::load(directory).await;
+    }
+    if let Some(directory) = &options.grow_history {
+        return history::grow(directory, options.runs, options.tasks).await.map(|_| ());
     }
     if let Some(directory) = &options.look_up_run_keys {
         return run_keys::look_up(directory).await;

@@ -234,8 +234,10 @@ enum Admin {
     /// Show what is paused and how full the workspace is.
     #[command(after_help = "Example:\n  servo admin status --json")]
     Status,
-    /// Show who did what to what: the same as `servo audit`.
-    #[command(after_help = "Example:\n  servo admin audit --refused")]
+    /// Show who did what to what: the same as `servo audit`; with --server, to the server itself.
+    #[command(
+        after_help = "Examples:\n  servo admin audit --refused\n  servo admin audit --server --action key\n  servo admin audit --server --csv --limit 100000 > audit.csv"
+    )]
     Audit(audit::Options),
     /// Create, list and revoke the keys that people and programs show a server.
     #[command(subcommand)]
