@@ -8,8 +8,9 @@ use serde_json::Value;
 use servo_core::{TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
 
-use crate::grant::Grant;
+use crate::grant::{Grant, Scope};
 use crate::key::{KeyHash, KeyId};
+use crate::session::{SessionId, SessionOf};
 
 /// A fact about a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,10 @@ pub enum ControlData {
     WorkspaceChanged(WorkspaceChanged),
     WorkspaceRemoved(WorkspaceRemoved),
     QuotaSet(QuotaSet),
+    SessionStarted(SessionStarted),
+    SessionEnded(SessionEnded),
+    SessionsEnded(SessionsEnded),
+    RequestDenied(RequestDenied),
     /// A type of a newer version.
     #[serde(untagged)]
     Unknown(Value),
@@ -144,6 +149,47 @@ pub struct QuotaSet {
     /// Names of those that have their defaults again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unset: Vec<String>,
+}
+
+/// A browser has logged in; the principal of the event is its user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStarted {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub holder: SessionOf,
+    /// From then on it is refused.
+    pub expires_at: Timestamp,
+}
+
+/// A session is refused from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEnded {
+    /// Its id.
+    pub id: SessionId,
+}
+
+/// Everything is refused that somebody logged in with before now: sessions, and tokens of an identity provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsEnded {
+    /// Of whom.
+    pub of: Principal,
+}
+
+/// Somebody asked for what they may not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestDenied {
+    /// The permission that they lack.
+    pub permission: String,
+    /// The least role that has it.
+    pub role: String,
+    /// What was asked for: `POST /api/v1/admin/tenants`.
+    pub subject: String,
+    /// Where whoever asked has a role.
+    pub scope: Scope,
+    /// Refusals before this one that were not recorded, because there were too many.
+    #[serde(default)]
+    pub omitted: u64,
 }
 
 /// The version of every payload that this version writes.

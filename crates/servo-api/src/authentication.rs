@@ -7,7 +7,10 @@ use async_trait::async_trait;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use servo_access::{ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, parse_key};
+use servo_access::{
+    ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, Permission, RequestDenied,
+    SessionId, SessionOf, parse_key,
+};
 use servo_core::{Millis, Timestamp};
 use servo_engine::Principal;
 use servo_queue::Keyring;
@@ -18,6 +21,8 @@ use crate::problem::{Code, Problem};
 
 /// The user of this machine whose server it is.
 const LOCAL: &str = "local";
+/// Refusals that are recorded in a minute; more are counted.
+const DENIALS_A_MINUTE: u32 = 60;
 /// How old a record of the last use of a key may be before another one is made.
 const USE_RECORDED_EVERY: Millis = Millis::from_hours(1);
 
@@ -51,6 +56,17 @@ impl Authenticated {
         Self { identity: Identity::owner(Principal::user(LOCAL)), credential }
     }
 
+    /// Who is counted for limits: each key for itself, everybody else by name.
+    pub(crate) fn caller(&self) -> Arc<str> {
+        match &self.credential {
+            Credential::ApiKey(id) => format!("key {id}").into(),
+            Credential::SameProcess
+            | Credential::ServerToken
+            | Credential::Session(_)
+            | Credential::Other(_) => self.identity.principal.to_string().into(),
+        }
+    }
+
     /// The session that a browser of the same one is given.
     pub fn session(&self) -> SessionOf {
         match &self.credential {
@@ -62,19 +78,11 @@ impl Authenticated {
     }
 }
 
-/// Whose session it is, as the cookie says, which is signed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "of", rename_all = "snake_case")]
-pub enum SessionOf {
-    /// Of whoever runs this server.
-    Owner,
-    /// Of whoever has an API key, for as long as that is good.
-    Key {
-        /// The key.
-        id: KeyId,
-    },
-    /// Of somebody whom another provider of identities vouched for.
-    Identity(Identity),
+/// The cookie of a session that the control ledger knows.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSession {
+    session: SessionId,
 }
 
 /// Knows one kind of credential.
@@ -127,6 +135,15 @@ impl Authenticator for ServerToken {
 pub struct ApiKeys {
     control: ControlLedger,
     uses: Arc<Mutex<BTreeMap<KeyId, Timestamp>>>,
+    denials: Arc<Mutex<Denials>>,
+}
+
+/// Refusals of the minute: more than a few are counted instead of written.
+#[derive(Default)]
+struct Denials {
+    minute: i64,
+    recorded: u32,
+    omitted: u64,
 }
 
 impl std::fmt::Debug for ApiKeys {
@@ -138,7 +155,7 @@ impl std::fmt::Debug for ApiKeys {
 impl ApiKeys {
     /// Those of a ledger.
     pub fn new(control: ControlLedger) -> Self {
-        Self { control, uses: Arc::default() }
+        Self { control, uses: Arc::default(), denials: Arc::default() }
     }
 
     /// The ledger.
@@ -163,6 +180,58 @@ impl ApiKeys {
             }
             KeyStatus::Revoked => denied(format!("key {id} was revoked; ask an admin for another one")),
             KeyStatus::Expired => denied(format!("key {id} has expired; ask an admin for another one")),
+        }
+    }
+
+    /// Begins a session, which is in the ledger from then on; gives the content of its cookie.
+    async fn start_session(&self, of: SessionOf, now: Timestamp, lives: Millis) -> Result<Vec<u8>, Problem> {
+        let principal = match &of {
+            SessionOf::Owner => Principal::user(LOCAL),
+            SessionOf::Key { id } => self.holder(id, now)?.principal,
+            SessionOf::Identity(identity) => identity.principal.clone(),
+        };
+        let mut random = [0u8; 8];
+        getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
+        let session = SessionId::of(random);
+        let expires_at = now.saturating_add(lives);
+        let start = ControlCommand::StartSession { id: session.clone(), holder: of, expires_at };
+        self.control.ask(&principal, &start).await?;
+        serde_json::to_vec(&RecordedSession { session }).map_err(|error| Problem::internal(&error))
+    }
+
+    /// Whose session a cookie is, if it has not ended.
+    fn session(&self, content: &[u8], now: Timestamp) -> Result<SessionOf, Problem> {
+        let ended = || Problem::new(Code::Unauthenticated, "the session has ended; log in again");
+        let RecordedSession { session } = serde_json::from_slice(content).map_err(|_| ended())?;
+        let state = self.control.state();
+        state.session(&session, now).map(|session| session.of.clone()).ok_or_else(ended)
+    }
+
+    /// Records that somebody may not administer what they asked for.
+    pub(crate) async fn record_denial(&self, who: &Authenticated, permission: Permission, subject: String) {
+        let minute = self.control.now().as_millis() / 60_000;
+        let omitted = {
+            let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+            if denials.minute != minute {
+                (denials.minute, denials.recorded) = (minute, 0);
+            }
+            if denials.recorded >= DENIALS_A_MINUTE {
+                denials.omitted += 1;
+                return;
+            }
+            denials.recorded += 1;
+            std::mem::take(&mut denials.omitted)
+        };
+        let denied = RequestDenied {
+            permission: permission.name().to_owned(),
+            role: permission.least_role().name().to_owned(),
+            subject,
+            scope: who.identity.home(),
+            omitted,
+        };
+        let denied = ControlCommand::RecordDenial(denied);
+        if let Err(error) = self.control.ask(&who.identity.principal, &denied).await {
+            tracing::warn!(%error, "a refused request could not be recorded");
         }
     }
 
@@ -202,12 +271,38 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
+    /// Begins a session; gives the text of its cookie.
+    pub(crate) async fn start(
+        &self,
+        of: SessionOf,
+        now: Timestamp,
+        lives: Millis,
+    ) -> Result<String, Problem> {
+        let content = match &self.api_keys {
+            Some(keys) => keys.start_session(of, now, lives).await?,
+            None => serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?,
+        };
+        Ok(self.keys.seal_session(now.saturating_add(lives), &content))
+    }
+
+    /// Ends the session of a cookie, if it is one that the ledger knows.
+    pub(crate) async fn end(&self, session: &str, now: Timestamp) -> Result<(), Problem> {
+        let (Ok(who), Some(keys)) = (self.verify(session, now), &self.api_keys) else { return Ok(()) };
+        let Ok(content) = self.keys.verify_session(session, now) else { return Ok(()) };
+        let Ok(RecordedSession { session }) = serde_json::from_slice(&content) else { return Ok(()) };
+        keys.control.ask(&who.identity.principal, &ControlCommand::EndSession(session)).await?;
+        Ok(())
+    }
+
     /// Whose session it is, if it is a good one.
     pub(crate) fn verify(&self, session: &str, now: Timestamp) -> Result<Authenticated, Problem> {
         let content = self.keys.verify_session(session, now)?;
-        let of: SessionOf = serde_json::from_slice(&content).map_err(|_| {
-            Problem::new(Code::Unauthenticated, "the session is of another version; log in again")
-        })?;
+        let of = match &self.api_keys {
+            Some(keys) => keys.session(&content, now)?,
+            None => serde_json::from_slice(&content).map_err(|_| {
+                Problem::new(Code::Unauthenticated, "the session is of another version; log in again")
+            })?,
+        };
         let identity = match (&of, &self.api_keys) {
             (SessionOf::Owner, _) => Identity::owner(Principal::user(LOCAL)),
             (SessionOf::Key { id }, Some(keys)) => keys.holder(id, now)?,

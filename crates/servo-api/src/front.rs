@@ -5,16 +5,18 @@
 //! workspace is answered as if it did not exist, before anything is looked up.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Request, Response, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use axum::response::IntoResponse;
 use data_encoding::HEXLOWER;
+use futures::StreamExt;
 use http_body_util::BodyExt;
+use servo_access::ControlLedger;
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_runtime::{Host, InUse, SystemClock, WorkspaceKey};
 use tokio::sync::watch;
@@ -23,15 +25,22 @@ use tracing::Instrument;
 use crate::access::unknown_workspace;
 use crate::app::{Api, App, Shared};
 use crate::authentication::{Authenticated, Authenticator, authenticate};
-use crate::guard::{guarded, with_headers};
+use crate::guard::{guarded, refused, with_headers};
 use crate::problem::{Code, Problem};
+use crate::rates::{Limited, OpenStream, RateLimits, Rates, Standing};
 use crate::routes;
 
 /// How addresses that name a workspace begin.
 const PREFIX: &str = "/api/v1/t/";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// How often it is looked whether the credential of a stream has expired.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest request id that is taken from a caller.
 const LONGEST_ID: usize = 128;
+
+/// Marks requests of connections whose certificate was verified.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VerifiedCertificate;
 
 /// Whether a workspace can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +76,9 @@ pub trait Workspaces: Send + Sync {
 
     /// Closes one.
     async fn close(&self, key: &WorkspaceKey, api: &Api);
+
+    /// Holds workspaces that are open to the limits that their tenants have now.
+    async fn apply_quotas(&self) {}
 }
 
 /// One workspace, which whoever serves it opens and closes.
@@ -111,7 +123,12 @@ struct Opened {
 /// The front of a server.
 pub(crate) struct Front {
     workspaces: Arc<dyn Workspaces>,
-    authenticators: Vec<Arc<dyn Authenticator>>,
+    authenticators: Arc<[Arc<dyn Authenticator>]>,
+    /// The control ledger, if the server has one.
+    control: Option<ControlLedger>,
+    rates: Rates,
+    /// Whether workers have to show a certificate.
+    certified_workers: bool,
     hosts: Vec<String>,
     host: Host<Opened>,
     closing: watch::Sender<bool>,
@@ -121,10 +138,14 @@ impl Front {
     pub(crate) fn new(
         workspaces: Arc<dyn Workspaces>,
         authenticators: Vec<Arc<dyn Authenticator>>,
+        control: Option<ControlLedger>,
+        limits: RateLimits,
+        certified_workers: bool,
         hosts: Vec<String>,
     ) -> Arc<Self> {
         let (host, closing) = (Host::default(), watch::Sender::new(false));
-        Arc::new(Self { workspaces, authenticators, hosts, host, closing })
+        let (authenticators, rates) = (authenticators.into(), Rates::new(limits));
+        Arc::new(Self { workspaces, authenticators, control, rates, certified_workers, hosts, host, closing })
     }
 
     /// Answers a request, and says so in the log.
@@ -135,10 +156,10 @@ impl Front {
         let span = tracing::info_span!("request", request_id = %request_id, %method, path);
         let answered = async {
             let answered = match guarded(&parts.uri, &parts.headers, &self.hosts) {
-                Ok(()) => self.forward(&mut parts, body).await,
-                Err(problem) => Err(problem),
+                Ok(()) => self.forward(&mut parts, body).await.unwrap_or_else(IntoResponse::into_response),
+                Err(problem) => refused(problem),
             };
-            let mut response = with_headers(answered.unwrap_or_else(IntoResponse::into_response));
+            let mut response = with_headers(answered);
             if let Ok(id) = HeaderValue::from_str(&request_id) {
                 response.headers_mut().insert(REQUEST_ID, id);
             }
@@ -183,24 +204,71 @@ impl Front {
         if let Some((_, rest)) = named {
             parts.uri = rest;
         }
+        let is_certified = parts.extensions.get::<VerifiedCertificate>().is_some();
+        if self.certified_workers && !is_certified && is_of_workers(parts.uri.path()) {
+            let detail = "workers of this server show a certificate of its authority: SERVO_CLIENT_CERT and \
+                          SERVO_CLIENT_KEY name the files";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        }
+        let (standing, room) = match &who {
+            Ok(who) => match self.limited(who, &key, parts) {
+                Ok(counted) => counted,
+                Err(limited) => {
+                    let mut response = (*limited.problem).into_response();
+                    limited.standing.tell(&mut response, SystemClock.now());
+                    return Ok(response);
+                }
+            },
+            // What only the workspace knows is judged by it.
+            Err(_) => (None, None),
+        };
         if let Ok(who) = who {
             parts.extensions.insert(who);
         }
         let opened = self.opened(&key).await?;
+        let changes_limits = parts.method == Method::PATCH && changes_limits(parts.uri.path());
+        let credential = Shown { method: parts.method.clone(), headers: parts.headers.clone() };
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = parts.uri.clone();
         *request.version_mut() = parts.version;
         *request.headers_mut() = std::mem::take(&mut parts.headers);
         *request.extensions_mut() = std::mem::take(&mut parts.extensions);
-        let Ok(response) = routes::answer(opened.router.clone(), request).await;
+        let Ok(mut response) = routes::answer(opened.router.clone(), request).await;
+        // Whoever is told of a change can rely on it.
+        if changes_limits && response.status().is_success() {
+            self.workspaces.apply_quotas().await;
+        }
+        if let Some(standing) = standing {
+            standing.tell(&mut response, SystemClock.now());
+        }
+        let response = match &self.control {
+            Some(control) if is_stream(&response) => {
+                let refused = credential.refused(self.authenticators.clone(), control.changes());
+                response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(refused))))
+            }
+            Some(_) | None => response,
+        };
         // It is in use until the last byte is sent: streams take long.
         Ok(response.map(|body| {
             Body::new(body.map_frame(move |frame| {
-                let _in_use = &opened;
+                let _in_use = (&opened, &room);
                 frame
             }))
         }))
+    }
+
+    /// Counts a request of somebody, and the stream that it may be answered with.
+    fn limited(
+        &self,
+        who: &Authenticated,
+        key: &WorkspaceKey,
+        parts: &Parts,
+    ) -> Result<(Option<Standing>, Option<OpenStream>), Limited> {
+        let (method, path, caller) = (&parts.method, parts.uri.path(), who.caller());
+        let room = self.rates.open(method, path, key, caller.clone())?;
+        let standing = self.rates.take(method, path, key, caller, Instant::now())?;
+        Ok((standing, room))
     }
 
     /// A workspace that somebody names who has credentials of a workspace. Where there is one alone, it judges them, and
@@ -307,6 +375,45 @@ impl Front {
     }
 }
 
+/// Whether a path is that of limits of a tenant, or of settings that they are limits for.
+fn changes_limits(path: &str) -> bool {
+    let is_quotas = path.starts_with("/api/v1/admin/tenants/") && path.ends_with("/quotas");
+    is_quotas || path == "/api/v1/settings"
+}
+
+/// Whether an answer goes on until somebody ends it.
+fn is_stream(response: &Response<Body>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// The credential of a request whose answer is a stream.
+struct Shown {
+    method: Method,
+    headers: HeaderMap,
+}
+
+impl Shown {
+    /// Resolves when the credential is not good any more: revoked, ended or expired.
+    async fn refused(self, authenticators: Arc<[Arc<dyn Authenticator>]>, mut changes: watch::Receiver<u64>) {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        (parts.method, parts.headers) = (self.method, self.headers);
+        if authenticate(&authenticators, &parts, SystemClock.now()).await.is_err() {
+            // Its workspace knows it, not the server.
+            return futures::future::pending().await;
+        }
+        loop {
+            let changed = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await;
+            let is_closed = matches!(changed, Ok(Err(_)));
+            match authenticate(&authenticators, &parts, SystemClock.now()).await {
+                Err(problem) if problem.code == Code::Unauthenticated => return,
+                Ok(_) | Err(_) if is_closed => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
 /// The workspace that an address names, and the address without it.
 fn named(uri: &Uri) -> Result<Option<(WorkspaceKey, Uri)>, Problem> {
     let path = uri.path();
@@ -331,7 +438,12 @@ fn named(uri: &Uri) -> Result<Option<(WorkspaceKey, Uri)>, Problem> {
 fn has_own_credentials(rest: &Uri) -> bool {
     let path = rest.path();
     let is_push = path.starts_with("/api/v1/orchestration/sensors/") && path.ends_with("/push");
-    is_push || path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/")
+    is_push || is_of_workers(path)
+}
+
+/// Whether a path is one that workers ask for, with their keys or the tokens of tasks.
+fn is_of_workers(path: &str) -> bool {
+    path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/")
 }
 
 /// The id that a caller has given a request, or a new one.

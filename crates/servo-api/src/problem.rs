@@ -4,7 +4,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -12,8 +14,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
         /// Machine-readable code of a problem.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-        #[schema(rename_all = "snake_case")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
             /// A code of a newer server.
@@ -67,6 +68,8 @@ codes! {
     UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
     /// There is no such API key.
     UnknownKey = "unknown_key", NOT_FOUND, "Unknown key";
+    /// There is no such session, or it has ended.
+    UnknownSession = "unknown_session", NOT_FOUND, "Unknown session";
     /// There is no such tenant.
     UnknownTenant = "unknown_tenant", NOT_FOUND, "Unknown tenant";
     /// There is no such run.
@@ -165,6 +168,8 @@ codes! {
     Unplannable = "unplannable", UNPROCESSABLE_ENTITY, "No such plan";
     /// A limit is reached.
     QuotaExceeded = "quota_exceeded", TOO_MANY_REQUESTS, "Quota exceeded";
+    /// Too many requests in too short a time.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
     /// An internal error.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// The event to wait for has not come in time.
@@ -174,6 +179,17 @@ codes! {
     /// The server is about to end.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "Shutting down";
 }
+
+/// The names on the wire.
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let names = Code::ALL.iter().map(|code| code.name());
+        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        schema.description(Some("Machine-readable code of a problem.")).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 /// A problem document: why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

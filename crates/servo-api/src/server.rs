@@ -10,6 +10,7 @@ use axum::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use servo_oidc::Provider;
 use servo_queue::Keyring;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,13 +20,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::{Api, chain};
 use crate::authentication::{ApiKeys, Authenticator};
-use crate::front::{Front, One, Workspaces};
-use crate::tls::Certificate;
+use crate::front::{Front, One, VerifiedCertificate, Workspaces};
+use crate::rates::RateLimits;
+use crate::tls::{Certificate, ClientAuthority};
 
 /// Connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
 /// How long a request may take to say what it wants, and a connection may have nothing to say.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
+/// Headers of a request, and how long all of them may be together.
+const MAX_HEADERS: usize = 100;
+const MAX_HEAD: usize = 256 << 10;
 /// How long the handshake of TLS may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long requests in progress may take after a shutdown began.
@@ -43,12 +48,18 @@ pub struct Served {
     pub api_keys: Option<ApiKeys>,
     /// Signs sessions of browsers.
     pub session_keys: Keyring,
+    /// The identity provider that callers log in with, if there is one.
+    pub oidc: Option<Provider>,
     /// Authenticators of other kinds, which are asked in turn after those for the token, keys and sessions.
     pub authenticators: Vec<Arc<dyn Authenticator>>,
+    /// How often callers may ask.
+    pub limits: RateLimits,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
     /// The certificate; without one it is plain HTTP.
     pub certificate: Option<Certificate>,
+    /// Who vouches for the certificates that workers have to show then; without one they show none.
+    pub worker_authority: Option<ClientAuthority>,
     /// How long a workspace that nobody uses stays open.
     pub idle_after: Duration,
 }
@@ -61,7 +72,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (authenticators, hosts) = (api.chain(), api.hosts.clone());
-    let front = Front::new(Arc::new(One(api)), authenticators, hosts);
+    let control = api.api_keys.as_ref().map(|keys| keys.control().clone());
+    let front = Front::new(Arc::new(One(api)), authenticators, control, RateLimits::NONE, false, hosts);
     accept(listener, None, &front, shutdown).await
 }
 
@@ -76,14 +88,19 @@ pub async fn serve_many(
         access_token,
         api_keys,
         session_keys,
+        oidc,
         authenticators,
+        limits,
         hosts,
         certificate,
+        worker_authority,
         idle_after,
     } = served;
-    let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, &authenticators);
-    let front = Front::new(workspaces, all, hosts);
-    let acceptor = certificate.as_ref().map(Certificate::acceptor).transpose().map_err(io::Error::other)?;
+    let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, oidc.as_ref(), &authenticators);
+    let control = api_keys.as_ref().map(|keys| keys.control().clone());
+    let front = Front::new(workspaces, all, control, limits, worker_authority.is_some(), hosts);
+    let acceptor = certificate.as_ref().map(|it| it.acceptor(worker_authority.as_ref()));
+    let acceptor = acceptor.transpose().map_err(io::Error::other)?;
     let looking = tokio::spawn(look(front.clone(), certificate, idle_after));
     let served = accept(listener, acceptor, &front, shutdown).await;
     looking.abort();
@@ -154,9 +171,12 @@ async fn connection(
 ) {
     // Answers are small and somebody waits for them.
     let _unsupported = stream.set_nodelay(true);
-    let Some(tls) = tls else { return answer(permit, stream, front).await };
+    let Some(tls) = tls else { return answer(permit, stream, None, front).await };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => answer(permit, stream, front).await,
+        Ok(Ok(stream)) => {
+            let certificate = stream.get_ref().1.peer_certificates().map(|_| VerifiedCertificate);
+            answer(permit, stream, certificate, front).await;
+        }
         Ok(Err(error)) => tracing::debug!(%error, "tls.handshake failed"),
         Err(_) => tracing::debug!("tls.handshake took too long"),
     }
@@ -165,15 +185,20 @@ async fn connection(
 async fn answer(
     _permit: OwnedSemaphorePermit,
     stream: impl AsyncRead + AsyncWrite + Unpin,
+    certificate: Option<VerifiedCertificate>,
     front: Arc<Front>,
 ) {
     let asked = front.clone();
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        if let Some(certificate) = certificate {
+            request.extensions_mut().insert(certificate);
+        }
         let answered = asked.clone().answer(request.map(Body::new));
         async { Ok::<_, Infallible>(answered.await) }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+    server.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

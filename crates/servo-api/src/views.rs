@@ -43,8 +43,8 @@ mod tasks;
 mod workers;
 
 pub use admin::{
-    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuota, TenantQuotas,
-    WorkspaceBody, WorkspaceInfo,
+    ApiKey, CreatedKey, EndSessionsBody, KeyBody, QuotasBody, ServerChanged, Session, Tenant, TenantBody,
+    TenantQuota, TenantQuotas, WorkspaceBody, WorkspaceInfo,
 };
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
@@ -87,7 +87,8 @@ pub use pages::{
     ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
     ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
     NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
-    SensorEvalPage, SensorPage, TaskPage, TenantPage, TickPage, VisibleWorkspacePage, WorkspaceInfoPage,
+    SensorEvalPage, SensorPage, SessionPage, TaskPage, TenantPage, TickPage, VisibleWorkspacePage,
+    WorkspaceInfoPage,
 };
 pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};

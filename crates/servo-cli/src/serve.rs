@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use servo_access::{ControlCommand, ControlLedger, Grant, KeyText, NewKey, Role, Scope};
-use servo_api::{ApiKeys, Certificate, Served};
+use servo_api::{ApiKeys, Certificate, ClientAuthority, Served};
 use servo_engine::Principal;
 use servo_runtime::SystemClock;
 use servo_store::{FileLog, FileLogOptions, Layout, OpenError, OsFiles, SystemPutIds};
@@ -36,6 +36,13 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => bail!("tls_cert and tls_key belong together; give both or none"),
     };
+    let worker_authority = match (&config.tls_client_ca, &certificate) {
+        (Some(authority), Some(_)) => Some(ClientAuthority::read(authority)?),
+        (Some(_), None) => {
+            bail!("tls_client_ca needs tls_cert and tls_key: certificates are shown over TLS alone")
+        }
+        (None, _) => None,
+    };
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("listening on {}", config.listen))?;
     let at = listener.local_addr()?;
@@ -46,7 +53,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let token = random_token()?;
     let session_keys = KeysFile::of_server(location)?.ring()?;
     let api_keys = ApiKeys::new(control);
-    let slots = config.slots;
+    let (slots, oidc, limits) = (config.slots, config.oidc.clone(), config.limits);
     let url = format!("{scheme}://{}", if at.ip().is_unspecified() { reachable(at) } else { at.to_string() });
     let workspaces =
         ServedWorkspaces::new(location, stores, config, &token, &api_keys, &session_keys, url.clone());
@@ -69,9 +76,12 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         access_token: Some(token.into()),
         api_keys: Some(api_keys.clone()),
         session_keys,
+        oidc,
         authenticators: Vec::new(),
+        limits,
         hosts: workspaces.hosts(),
         certificate,
+        worker_authority,
         idle_after: workspaces.idle_after(),
     };
     let mut terminated = signal(SignalKind::terminate())?;

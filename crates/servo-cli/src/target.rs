@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Context, bail};
-use servo_api::client::Client;
+use servo_api::client::{Client, ClientTls};
 
 use crate::contexts::{Contexts, LOCAL};
 use crate::location::Location;
@@ -33,10 +33,25 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A server that an option of a command names.
+    pub(crate) fn named(location: &Location, url: &str, origin: &'static str) -> anyhow::Result<Self> {
+        if location.target.context.is_some() {
+            bail!("{origin} and --context name a server each; give one");
+        }
+        Self::at(url, key_for(location, url), origin)
+    }
+
+    /// A server that is shown a key, or the one that is kept for it.
+    fn at(url: &str, key: Option<String>, origin: &'static str) -> anyhow::Result<Self> {
+        let key = match key {
+            Some(key) => Some(key),
+            None => Contexts::read()?.key_of(url).map(str::to_owned),
+        };
+        Ok(Self { url: url.to_owned(), key, context: None, origin })
+    }
+
     /// The server that is meant; none if it is the one of this directory.
     pub(crate) fn of(location: &Location) -> anyhow::Result<Option<Self>> {
-        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-        let key = || location.key.clone().or_else(|| variable("SERVO_TOKEN"));
         let url = location.url.clone().filter(|url| !url.is_empty());
         let (name, origin) = match (&location.target.context, url, variable("SERVO_CONTEXT")) {
             (Some(_), Some(_), _) if location.is_url_flag => {
@@ -44,10 +59,9 @@ impl Target {
             }
             (Some(name), ..) => (name.clone(), "--context"),
             (None, Some(url), _) => {
-                let kept = || Contexts::read().map(|contexts| contexts.key_of(&url).map(str::to_owned));
-                let key = key().map_or_else(kept, |key| Ok(Some(key)))?;
                 let origin = if location.is_url_flag { "--url" } else { "SERVO_URL" };
-                return Ok(Some(Self { url, key, context: None, origin }));
+                let token = || variable("SERVO_TOKEN").filter(|_| is_meant_for(&url));
+                return Self::at(&url, key_for(location, &url).or_else(token), origin).map(Some);
             }
             (None, None, Some(name)) => (name, "SERVO_CONTEXT"),
             (None, None, None) => match Contexts::read()?.current {
@@ -60,20 +74,65 @@ impl Target {
         }
         let contexts = Contexts::read()?;
         let context = contexts.named(&name).context(origin)?;
-        let key = key().or_else(|| context.key.clone());
+        let flag = location.key.clone().filter(|_| location.is_key_flag);
+        // Of a context, its own key is meant: that of the environment is for the server that is named there.
+        let of_environment = || {
+            let is_named = variable("SERVO_URL").is_some();
+            key_for(location, &context.url).filter(|_| is_named)
+        };
+        let key = flag.or_else(|| context.key.clone()).or_else(of_environment);
         Ok(Some(Self { url: context.url.clone(), key, context: Some(name), origin }))
     }
 
     /// Asks it. It is shown the key of the target, or else the token of the server that has the workspace here, if that
     /// is the one.
     pub(crate) fn client(&self, location: &Location) -> anyhow::Result<Client> {
-        let mut client = location.addressed(Client::new(&self.url).context(self.origin)?);
+        let mut client = location.addressed(connect(&self.url).context(self.origin)?);
         let key = self.key.clone().or_else(|| owner::token_of(location, client.server()));
         if let Some(key) = key {
             client = client.with_access_token(key);
         }
         Ok(client)
     }
+}
+
+/// A client of a server, with the certificates that the environment names: `SERVO_CA_CERT` has authorities besides those
+/// of the system, `SERVO_CLIENT_CERT` and `SERVO_CLIENT_KEY` what is shown to the server.
+pub(crate) fn connect(url: &str) -> anyhow::Result<Client> {
+    let read = |name: &str| {
+        let file = variable(name);
+        let text =
+            file.as_ref().map(|file| std::fs::read(file).with_context(|| format!("{name}: reading {file}")));
+        text.transpose()
+    };
+    let identity = match (read("SERVO_CLIENT_CERT")?, read("SERVO_CLIENT_KEY")?) {
+        (Some(certificate), Some(key)) => Some([certificate, key].join(&b'\n')),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            bail!("SERVO_CLIENT_CERT and SERVO_CLIENT_KEY belong together; give both or none")
+        }
+    };
+    let tls = ClientTls { authorities: read("SERVO_CA_CERT")?, identity };
+    Ok(Client::with_tls(url, &tls)?)
+}
+
+/// The key that was given for a server: that of `--key`, or that of the environment, unless the environment names
+/// another server, for which it is meant.
+pub(crate) fn key_for(location: &Location, url: &str) -> Option<String> {
+    if location.is_key_flag {
+        return location.key.clone();
+    }
+    location.key.clone().filter(|_| is_meant_for(url))
+}
+
+/// Whether what the environment has is for a server: it is for the one that it names, if it names one.
+fn is_meant_for(url: &str) -> bool {
+    variable("SERVO_URL").is_none_or(|named| owner::is_same_server(&named, url))
+}
+
+/// A variable of the environment that says something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl std::fmt::Display for Target {

@@ -52,6 +52,7 @@ pub use schedules::{PendingTick, Schedule};
 pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
+pub use statuses::RestoredStatuses;
 pub use task::{Execution, PastAttempt, RetryTimer, Task};
 pub use view::Snapshot;
 
@@ -79,6 +80,7 @@ pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
+pub(crate) use run::LastFound;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
@@ -369,7 +371,7 @@ impl State {
     }
 
     /// The version of the code that made a materialization; none if nobody said.
-    pub fn code_version(&self, latest: &Materialized) -> Option<&Arc<str>> {
+    pub fn code_version(&self, latest: Materialized) -> Option<&Arc<str>> {
         self.statuses.code_version(latest)
     }
 
@@ -379,7 +381,7 @@ impl State {
     }
 
     /// The newest good materialization of a partition, or of an asset without partitions.
-    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&Materialized> {
+    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<Materialized> {
         self.partition_status(asset, partition)?.latest()
     }
 
@@ -398,7 +400,7 @@ impl State {
         &self,
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
-    ) -> Option<&PartitionStatus> {
+    ) -> Option<PartitionStatus> {
         self.statuses.get(asset, partition)
     }
 
@@ -416,7 +418,7 @@ impl State {
     pub fn partition_statuses(
         &self,
         asset: &AssetKey,
-    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+    ) -> impl DoubleEndedIterator<Item = (Option<Arc<str>>, PartitionStatus)> {
         self.statuses.of_asset(asset)
     }
 

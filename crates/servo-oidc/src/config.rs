@@ -161,6 +161,12 @@ impl Config {
         .collect()
     }
 
+    /// The name by which browsers address this server, if its address is given.
+    pub fn public_host(&self) -> Option<String> {
+        let url = Url::parse(self.public_url.as_deref()?).ok()?;
+        url.host_str().map(str::to_owned)
+    }
+
     pub(crate) fn is_audience(&self, name: &str) -> bool {
         name == self.client_id || self.audiences.iter().any(|audience| audience == name)
     }

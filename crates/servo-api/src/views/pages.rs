@@ -3,7 +3,7 @@
 use super::{
     Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
     ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, VisibleWorkspace,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Session, Task, Tenant, Tick, VisibleWorkspace,
     WorkspaceInfo,
 };
 use crate::pages::Page;
@@ -40,6 +40,8 @@ pub type BackfillPage = Page<Backfill>;
 pub type BackfillChunkPage = Page<BackfillChunk>;
 /// A page of API keys.
 pub type ApiKeyPage = Page<ApiKey>;
+/// A page of sessions of browsers.
+pub type SessionPage = Page<Session>;
 /// A page of tenants.
 pub type TenantPage = Page<Tenant>;
 /// A page of workspaces.

@@ -154,7 +154,7 @@ async fn keys_that_are_altered_expired_or_of_another_workspace_are_refused_witho
     let harness =
         Harness::with(root.path(), Setting { api_keys: Some(keys.clone()), ..Setting::default() }).await;
     let good = key(&keys, 1, Role::Admin, "acme/main", None).await;
-    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 1);
+    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 500);
     let grant = Grant { role: Role::Admin, scope: "*".parse().unwrap(), assets: None };
     let expired = made(&keys, 2, grant, Some(soon)).await;
     while keys.control().now() <= soon {

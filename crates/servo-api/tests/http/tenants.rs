@@ -98,9 +98,12 @@ impl Server {
             access_token: None,
             api_keys: Some(api_keys.clone()),
             session_keys: keys(),
+            oidc: None,
             authenticators: Vec::new(),
+            limits: servo_api::RateLimits::NONE,
             hosts: Vec::new(),
             certificate: None,
+            worker_authority: None,
             idle_after: Duration::from_secs(3_600),
         };
         let (stop, stopped) = oneshot::channel::<()>();

@@ -40,14 +40,14 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
         // Only one step can be undone; and what was kept before goes with the rest.
         let prior = state.statuses.take_prior(asset, place.as_ref());
         state.changes.undo.insert((asset.clone(), place.clone()));
-        if let Some(latest) = prior.and_then(|prior| prior.status?.latest().copied())
+        if let Some(latest) = prior.and_then(|prior| prior.status?.latest())
             && !payload.keep_data
             && state.latest(asset, place.as_ref()).is_none_or(|known| known.id() != latest.id())
         {
             expire(state, at, asset, &place, &latest);
         }
     }
-    for place in ranges.places(state.statuses.of_asset(asset).map(|(text, _)| text)) {
+    for place in ranges.places(state.statuses.keys_of(asset)) {
         let Some(status) = state.statuses.remove(asset, place.as_ref()) else { continue };
         state.changes.statuses.insert((asset.clone(), place.clone()));
         if payload.keep_data {
@@ -55,7 +55,7 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
             state.statuses.set_prior(asset, place.as_ref(), prior);
             state.changes.undo.insert((asset.clone(), place));
         } else if let Some(latest) = status.latest() {
-            expire(state, at, asset, &place, latest);
+            expire(state, at, asset, &place, &latest);
         }
     }
     freshness::replaced(state, at, asset);
@@ -125,8 +125,8 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
     let code_version: Option<Arc<str>> =
         deployed.and_then(|asset| asset.code_version.as_deref().map(Arc::from));
     for place in places {
-        let before = state.statuses.get(asset, place.as_ref()).cloned();
-        let mut latest = before.as_ref().and_then(PartitionStatus::latest).copied();
+        let before = state.statuses.get(asset, place.as_ref());
+        let mut latest = before.as_ref().and_then(PartitionStatus::latest);
         let mut is_new = false;
         if latest.is_none() && payload.outcome == AttemptOutcome::Succeeded {
             is_new = true;
@@ -172,7 +172,7 @@ pub(super) fn restored(state: &mut State, at: At, payload: &PartitionsRestored) 
             // Its row is newer than the one that it takes the place of, so its last attempt is as of now.
             Some(status) => {
                 let last = LastAttempt { event_id: at.id, ..status.last_attempt() };
-                let latest = status.latest().copied();
+                let latest = status.latest();
                 state.statuses.put(asset, place.as_ref(), PartitionStatus::of(latest, last));
             }
             None => drop(state.statuses.remove(asset, place.as_ref())),
@@ -201,8 +201,9 @@ impl<'a> Ranges<'a> {
         self.0.get(after).is_some_and(|range| range.from.canonical() <= text)
     }
 
-    fn places<'t>(&self, texts: impl Iterator<Item = Option<&'t str>>) -> Vec<Place> {
-        texts.filter(|text| self.contain_text(*text)).map(parsed).collect()
+    fn places<T: AsRef<str>>(&self, texts: impl Iterator<Item = Option<T>>) -> Vec<Place> {
+        let is_contained = |text: &Option<T>| self.contain_text(text.as_ref().map(AsRef::as_ref));
+        texts.filter(is_contained).map(|text| parsed(text.as_ref().map(AsRef::as_ref))).collect()
     }
 }
 

@@ -35,7 +35,7 @@ fn check_statuses(state: &State) -> Result<(), Violation> {
                 DataStatus::Materialized => &mut counted.materialized,
                 DataStatus::LastAttemptFailed => &mut counted.failing,
             } += 1;
-            let key = partition.map(PartitionKey::parse).transpose();
+            let key = partition.as_deref().map(PartitionKey::parse).transpose();
             let key = key.map_err(|error| Violation {
                 invariant: "a partition is found by the text of its key",
                 seen: format!("{}: {error}", about()),
