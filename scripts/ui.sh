@@ -4,6 +4,7 @@
 #   ui.sh offer      the same where Node is there; otherwise says what is missing, and ends well
 #   ui.sh lint       types and eslint        } where Node 20 cannot be had, both say so and end well
 #   ui.sh test       units, and journeys     }
+#   ui.sh bench      figures of the pages on SERVO_BIN, a release build; SERVO_BENCH_BIN makes a million runs for it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../ui"
 
@@ -67,6 +68,17 @@ case ${1:-build} in
     build
     packages
     npm run --silent "$1"
+    ;;
+  bench)
+    if [ -n "$missing" ]; then
+      say "the figures of the web UI are not measured: $missing, and it cannot be installed here"
+      exit 0
+    fi
+    build
+    packages
+    target=$(cd .. && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+    SERVO_BIN=${SERVO_BIN:-$target/release/servo} SERVO_BENCH_BIN=${SERVO_BENCH_BIN:-$target/release/servo-bench} \
+      npm run --silent bench
     ;;
   *)
     say "there is no step ${1}"

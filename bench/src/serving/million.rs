@@ -17,7 +17,7 @@ const READS: usize = 200;
 
 pub(super) async fn measure(results: &mut Results) -> anyhow::Result<()> {
     let root = scratch()?;
-    grow(root.path(), RUNS).await?;
+    grow(root.path(), RUNS, 0).await?;
     let served = Served::open(root.path(), &settings()).await?;
     let mut connection = Connection::open(served.address, TOKEN).await?;
     let (mut times, mut path) = (Vec::new(), "/api/v1/runs?limit=50".to_owned());
