@@ -20,6 +20,7 @@ ACTIONS = {
     "PartitionsWiped": "partitions.wipe",
     "PartitionsMarked": "partitions.mark",
     "PartitionsRestored": "partitions.undo",
+    "PartitionsExpired": "partitions.expire",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
     "RetentionApplied": "retention.apply",

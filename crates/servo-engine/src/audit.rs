@@ -29,6 +29,7 @@ impl Act {
     pub(crate) const WIPE_PARTITIONS: &'static str = "partitions.wipe";
     pub(crate) const MARK_PARTITIONS: &'static str = "partitions.mark";
     pub(crate) const RESTORE_PARTITIONS: &'static str = "partitions.undo";
+    pub(crate) const EXPIRE_PARTITIONS: &'static str = "partitions.expire";
     pub(crate) const SETTINGS: &'static str = "settings.change";
     pub(crate) const PAUSE: &'static str = "dispatch.pause";
     pub(crate) const RESUME: &'static str = "dispatch.resume";

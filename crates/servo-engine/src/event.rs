@@ -41,7 +41,7 @@ pub use notifications::{
     NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
     NotificationTested, QueueServiceChanged, RuleChange,
 };
-pub use partition_life::{KeyList, PartitionsMarked, PartitionsRestored, PartitionsWiped};
+pub use partition_life::{KeyList, PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
@@ -321,6 +321,8 @@ events! {
     PartitionsMarked = 131,
     /// A wipe or a mark was undone.
     PartitionsRestored = 132,
+    /// Partitions are older than their asset keeps them.
+    PartitionsExpired = 133,
     /// A notification rule is new, or its definition has changed.
     NotificationRuleDefined = 150,
     /// A notification rule was paused, resumed or removed.

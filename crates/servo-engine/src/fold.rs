@@ -174,6 +174,9 @@ impl State {
                 partition_life::marked(self, at, payload, &event.idempotency_key)
             }
             EventData::PartitionsRestored(payload) => partition_life::restored(self, at, payload),
+            EventData::PartitionsExpired(payload) => {
+                partition_life::expired(self, at, payload, &event.idempotency_key)
+            }
             EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
             EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
             EventData::NotificationTested(payload) => {

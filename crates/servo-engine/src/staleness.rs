@@ -3,7 +3,7 @@
 //! It is computed from a state when somebody asks, and never stored (ADR-140). A partition is stale for the first of
 //! these reasons that holds:
 //!
-//! 1. it was never made;
+//! 1. it was never made, or was and has expired;
 //! 2. its asset is deployed with another code version than the one that made it;
 //! 3. something that it reads has other content since the event that decided what was read (ADR-086); content that
 //!    was made again and is the same is not newer;

@@ -629,6 +629,7 @@ impl State {
         index.backfills = open.map(|backfill| backfill.id).collect();
         let due = self.freshness.iter().filter_map(|(asset, it)| Some((it.due_at?, asset.clone())));
         index.freshness = due.collect();
+        index.expiring = self.all_expiring();
         index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
         let due = self.notifications.rows();
         index.notifications = due
@@ -755,6 +756,51 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Changes the status of a partition through its index.
+    pub(crate) fn change_status<R>(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        change: impl FnOnce(&mut Statuses) -> R,
+    ) -> R {
+        let Some(after) = self.expires_after(asset) else { return change(&mut self.statuses) };
+        let expires = |statuses: &Statuses| statuses.get(asset, partition)?.expires_at(after);
+        let before = expires(&self.statuses);
+        let changed = change(&mut self.statuses);
+        self.index.replace_expiry(asset, partition, before, expires(&self.statuses));
+        changed
+    }
+
+    /// When the next partition expires.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.index.expiring.first().map(|(at, ..)| *at)
+    }
+
+    /// For how long a materialization of a deployed asset counts; none if for ever.
+    pub(crate) fn expires_after(&self, asset: &AssetKey) -> Option<Millis> {
+        self.definitions.get(asset)?.expires_after_ms
+    }
+
+    /// When partitions of assets expire, of all assets that say so.
+    fn all_expiring(&self) -> BTreeSet<(Timestamp, AssetKey, Option<PartitionKey>)> {
+        let assets = self.definitions.iter().filter(|(_, asset, _)| asset.expires_after_ms.is_some());
+        assets.flat_map(|(key, _, _)| self.expiring(key)).collect()
+    }
+
+    /// When the partitions of an asset expire.
+    pub(crate) fn expiring(
+        &self,
+        asset: &AssetKey,
+    ) -> impl Iterator<Item = (Timestamp, AssetKey, Option<PartitionKey>)> {
+        let after = self.expires_after(asset);
+        let known = after.into_iter().flat_map(|_| self.statuses.of_asset(asset));
+        known.filter_map(move |(text, status)| {
+            let at = status.expires_at(after?)?;
+            let key = text.map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
+            Some((at, asset.clone(), key))
+        })
     }
 
     /// Sets the freshness of an asset through its index, or removes it.

@@ -193,6 +193,7 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::PartitionsWiped
                 | EventKind::PartitionsMarked
                 | EventKind::PartitionsRestored
+                | EventKind::PartitionsExpired
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());

@@ -28,6 +28,7 @@ class Attributes(TypedDict, total=False):
     checks: Sequence[Check] | None
     retry: Retry | None
     freshness: Freshness | None
+    expires_after: Duration | None
     automation: Condition | None
     timeout: Duration | None
     tags: Mapping[str, str] | None

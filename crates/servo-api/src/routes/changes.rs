@@ -165,6 +165,7 @@ fn part(data: &EventData) -> Part {
         | EventData::PartitionsWiped(_)
         | EventData::PartitionsMarked(_)
         | EventData::PartitionsRestored(_)
+        | EventData::PartitionsExpired(_)
         | EventData::FreshnessChanged(_)
         | EventData::FreshnessObserved(_) => Part::Assets,
         EventData::SettingsChanged(_)

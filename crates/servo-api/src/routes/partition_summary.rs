@@ -202,7 +202,7 @@ fn summary(
         }
     };
     let counts = state.partition_counts(asset);
-    let known = counts.never + counts.materialized + counts.failing;
+    let known = counts.never + counts.materialized + counts.failing + counts.expired;
     if known <= counted.saturating_mul(grid.rows) {
         for (key, status) in state.partition_statuses(asset) {
             let key = key.and_then(|key| PartitionKey::parse(key).ok());
@@ -242,6 +242,7 @@ fn count(bucket: &mut PartitionBucket, status: Option<&PartitionStatus>) {
     match status.map(|status| (status.status(), status.last_attempt().outcome)) {
         Some((DataStatus::Materialized, _)) => bucket.materialized += 1,
         Some((DataStatus::LastAttemptFailed, _)) => bucket.last_attempt_failed += 1,
+        Some((DataStatus::Expired, _)) => bucket.expired += 1,
         Some((DataStatus::NeverMaterialized, AttemptOutcome::Succeeded | AttemptOutcome::Failed)) => {
             bucket.never_succeeded += 1;
         }

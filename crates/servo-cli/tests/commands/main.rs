@@ -7,6 +7,7 @@ mod backfills;
 mod checks;
 mod contexts;
 mod execution;
+mod expiry;
 mod facts;
 mod first_hour;
 mod keys;

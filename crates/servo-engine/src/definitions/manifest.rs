@@ -74,6 +74,9 @@ pub struct AssetDef {
     pub retry: Option<RetryPolicy>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub freshness: Option<FreshnessDef>,
+    /// For how long what was made counts; for ever unless given.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expires_after_ms: Option<Millis>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeout_ms: Option<Millis>,
     #[serde(default, skip_serializing_if = "is_default")]

@@ -81,7 +81,8 @@ pub(super) fn record(
         state.asset_states.succeeded(&asset, success);
         state.changes.asset_states.insert(asset.clone());
     }
-    if state.statuses.record(&asset, partition.as_ref(), latest, last) {
+    let place = partition.as_ref();
+    if state.change_status(&asset, place, |all| all.record(&asset, place, latest, last)) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
         // What was wiped or marked before this is past undoing.
         if state.statuses.take_prior(&asset, partition.as_ref()).is_some() {

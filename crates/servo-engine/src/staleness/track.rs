@@ -7,6 +7,7 @@ use servo_core::{EventId, PartitionKey, PartitionsDef};
 
 use super::newer::Newer;
 use crate::definitions::Asset;
+use crate::lifecycle::DataStatus;
 use crate::state::{Materialized, PartitionSlots, State};
 
 /// Stands for the index of a slot that holds no partition of the deployed definition.
@@ -30,6 +31,7 @@ pub(super) struct Track {
     /// The greatest event since which any of them has its content.
     pub(super) last_change: EventId,
     pub(super) made: PartitionSet,
+    pub(super) expired: PartitionSet,
     pub(super) other_code: PartitionSet,
     /// For each dependency, those of which something that they read is newer.
     pub(super) newer: Vec<Newer>,
@@ -51,6 +53,7 @@ impl Default for Track {
             not_yet: Vec::new(),
             last_change: EventId::NIL,
             made: PartitionSet::EMPTY,
+            expired: PartitionSet::EMPTY,
             other_code: PartitionSet::EMPTY,
             newer: Vec::new(),
             generation: 0,
@@ -222,6 +225,8 @@ impl Track {
             })
         };
         self.made = self.with(&self.made, changed, is_made);
+        let has_expired = |slot: u32| slots.get(slot).status() == DataStatus::Expired;
+        self.expired = self.with(&self.expired, changed, has_expired);
         self.other_code = self.with(&self.other_code, changed, has_other_code);
     }
 

@@ -220,6 +220,11 @@ impl Statuses {
         self.asset_mut(asset).prior.insert(text(partition).into(), prior);
     }
 
+    /// The status of a partition before the last change that can be undone.
+    pub(crate) fn prior(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PriorStatus> {
+        self.assets.get(asset)?.prior.get(text(partition))
+    }
+
     /// Takes out what a partition was before the last change that can be undone.
     pub(crate) fn take_prior(
         &mut self,

@@ -18,12 +18,13 @@ use servo_engine::event::{
     ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
     DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold,
     FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
-    MaterializationReleased, NewValue, PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged,
-    PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested,
-    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
+    MaterializationReleased, NewValue, PartitionsExpired, PartitionsMarked, PartitionsRestored,
+    PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun,
+    RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
+    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
+    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
+    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
+    tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -709,6 +710,20 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             change: EventId::from_parts(1_736_899_200_000, 9),
             count: 30,
         })],
+        EventKind::PartitionsExpired => {
+            let days = days();
+            let plain = PartitionsExpired {
+                asset_key: asset(),
+                after: EventId::from_parts(1_736_899_200_000, 9),
+                made_by: Timestamp::from_millis(1_734_307_200_000),
+                partitions: KeyList::default(),
+            };
+            let full = PartitionsExpired {
+                partitions: KeyList::new(vec![days[0].last().clone(), days[0].from.clone()]),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsExpired(plain), EventData::PartitionsExpired(full)]
+        }
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),
             number: 1,

@@ -15,8 +15,8 @@ use servo_engine::event::{
     ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
     MaterializationApproved, MaterializationRejected, MaterializationReleased, NotificationAttempted,
     NotificationRequested, NotificationRuleChanged, NotificationRuleDefined, NotificationTested,
-    PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged, RequestAnswered,
-    RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
+    PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged,
+    RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
     ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
     SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
     SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
@@ -658,10 +658,13 @@ pub(crate) fn life_events() -> Vec<(&'static str, EventData)> {
         outcome: AttemptOutcome::Succeeded,
         reason: String::new(),
     };
-    let restored = PartitionsRestored { asset_key, change: after, count: 1 };
+    let restored = PartitionsRestored { asset_key: asset_key.clone(), change: after, count: 1 };
+    let (made_by, partitions) = (Timestamp::from_millis(0), KeyList::default());
+    let expired = PartitionsExpired { asset_key, after, made_by, partitions };
     vec![
         ("PartitionsWiped", EventData::PartitionsWiped(wiped)),
         ("PartitionsMarked", EventData::PartitionsMarked(marked)),
         ("PartitionsRestored", EventData::PartitionsRestored(restored)),
+        ("PartitionsExpired", EventData::PartitionsExpired(expired)),
     ]
 }

@@ -61,6 +61,7 @@ impl Model {
             "PartitionsWiped" => ("partitions.wipe".to_owned(), asset("asset_key")?),
             "PartitionsMarked" => ("partitions.mark".to_owned(), asset("asset_key")?),
             "PartitionsRestored" => ("partitions.undo".to_owned(), asset("asset_key")?),
+            "PartitionsExpired" => ("partitions.expire".to_owned(), asset("asset_key")?),
             "RequestRefused" => (said("action")?, said("subject")?),
             _ => return Ok(()),
         };
