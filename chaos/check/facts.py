@@ -21,6 +21,7 @@ ACTIONS = {
     "PartitionsMarked": "partitions.mark",
     "PartitionsRestored": "partitions.undo",
     "PartitionsExpired": "partitions.expire",
+    "AssetRenamed": "asset.rename",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
     "RetentionApplied": "retention.apply",

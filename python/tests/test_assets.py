@@ -308,6 +308,7 @@ def _asset_of(**options: object) -> Callable[[], object]:
             r"retry= takes servo.Retry\(max_attempts=3\) or the like, not the int 3$",
         ),
         (_asset_of(freshness="26h"), TypeError, r"freshness= takes servo.Freshness"),
+        (_asset_of(renamed_from=7), TypeError, r"renamed_from= takes an asset"),
         (_asset_of(expires_after="soon"), ValueError, r"expires_after= takes a duration"),
         (_asset_of(timeout="soon"), ValueError, r"^asset default/_function: timeout= takes a duration"),
         (

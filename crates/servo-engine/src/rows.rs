@@ -8,6 +8,7 @@
 
 mod answers;
 mod asset_definitions;
+mod asset_renames;
 mod asset_states;
 mod audit;
 mod backfills;
@@ -44,6 +45,7 @@ mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
+pub use asset_renames::AssetRenameRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
@@ -114,6 +116,7 @@ macro_rules! tables {
                 asset_states: AssetStateRow,
                 partition_status: PartitionStatusRow,
                 partition_undo: PartitionUndoRow,
+                asset_renames: AssetRenameRow,
                 quarantine: QuarantineRow,
                 dynamic_partitions: DynamicPartitionRow,
                 partition_sets: PartitionSetRow,

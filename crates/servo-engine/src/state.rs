@@ -23,6 +23,7 @@ mod partition_status;
 mod pauses;
 mod prior_status;
 mod quarantine;
+mod renames;
 mod run;
 mod run_keys;
 mod run_rows;
@@ -84,6 +85,7 @@ pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
 pub(crate) use sensors::{MAX_WAITING, Sensors};
 pub(crate) use settings::ChangedSettings;
+pub(crate) use renames::Renames;
 pub(crate) use statuses::{PartitionSlots, Statuses};
 pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
@@ -131,6 +133,7 @@ pub struct State {
     pub(crate) dynamic: Arc<DynamicPartitions>,
     pub(crate) asset_states: AssetStates,
     pub(crate) statuses: Statuses,
+    pub(crate) renames: Renames,
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) schedules: Schedules,
@@ -172,6 +175,7 @@ impl State {
             dynamic: Arc::default(),
             asset_states: AssetStates::default(),
             statuses: Statuses::default(),
+            renames: Renames::default(),
             quarantine: Quarantine::default(),
             schedules: Schedules::default(),
             sensors: Sensors::default(),
@@ -391,6 +395,43 @@ impl State {
             found.entry(prior.change).or_insert((prior.at, 0)).1 += 1;
         }
         found.into_iter().map(|(change, (at, count))| (change, at, count)).collect()
+    }
+
+    /// Whether something is known of an asset beside its definition: attempts, data, checks, what waits for review.
+    pub fn has_history(&self, asset: &AssetKey) -> bool {
+        self.statuses.of_asset(asset).next().is_some()
+            || self.statuses.priors(asset).next().is_some()
+            || self.asset_states.get(asset).is_some()
+            || self.quarantine.rows().any(|row| row.asset_key == *asset)
+    }
+
+    /// Schedules and sensors whose selection has the name of an asset in it.
+    pub fn named_by(&self, asset: &AssetKey) -> Vec<String> {
+        let (shown, canonical) = (asset.to_string(), asset.canonical());
+        let names = |selection: &Option<String>| {
+            let words = selection.as_deref().unwrap_or_default();
+            let mut words = words.split(|c: char| c.is_whitespace() || "+()".contains(c));
+            words.any(|word| word == shown || word == canonical)
+        };
+        let schedules = self.schedules().filter(|schedule| names(&schedule.definition.selection));
+        let sensors = self.sensors().filter(|sensor| names(&sensor.definition.selection));
+        let schedules = schedules.map(|schedule| format!("schedule {}", schedule.definition.name));
+        schedules.chain(sensors.map(|sensor| format!("sensor {}", sensor.definition.name))).collect()
+    }
+
+    /// The name that an asset has today which was called so when an event was written.
+    pub fn current_name(&self, name: &AssetKey, event: EventId) -> AssetKey {
+        self.renames.current(name, event)
+    }
+
+    /// Whether something else was called so before.
+    pub fn was_renamed(&self, name: &AssetKey) -> bool {
+        self.renames.has(name)
+    }
+
+    /// The names that an asset has had before the one it has: those of its rows of history.
+    pub fn former_names(&self, asset: &AssetKey) -> BTreeSet<AssetKey> {
+        self.renames.former(asset)
     }
 
     /// The status of a partition; none if it was never attempted.

@@ -245,6 +245,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (131, "PartitionsMarked"),
         (132, "PartitionsRestored"),
         (133, "PartitionsExpired"),
+        (134, "AssetRenamed"),
+        (135, "AssetMoved"),
         (150, "NotificationRuleDefined"),
         (151, "NotificationRuleChanged"),
         (152, "NotificationTested"),

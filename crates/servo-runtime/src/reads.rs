@@ -275,10 +275,28 @@ impl Workspace {
         before: Option<EventId>,
         limit: usize,
     ) -> Result<Vec<MaterializationRow>, Error> {
-        match self.projection() {
-            Some(projection) => Ok(projection.materializations_of(asset, before, limit).await?),
-            None => Ok(Vec::new()),
+        let Some(projection) = self.projection() else { return Ok(Vec::new()) };
+        let mut found = projection.materializations_of(asset, before, limit).await?;
+        let former = self.read(|state| state.former_names(asset)).await?;
+        for name in &former {
+            found.extend(projection.materializations_of(name, before, limit).await?);
         }
+        if former.is_empty() && self.read(|state| !state.was_renamed(asset)).await? {
+            return Ok(found);
+        }
+        // Names of today; what was once called so and is something else now is not meant.
+        found = self
+            .read(|state| {
+                for row in &mut found {
+                    row.asset_key = state.current_name(&row.asset_key, row.row_version);
+                }
+                found
+            })
+            .await?;
+        found.retain(|row| row.asset_key == *asset);
+        found.sort_by_key(|row| std::cmp::Reverse(row.row_version));
+        found.truncate(limit);
+        Ok(found)
     }
 
     pub(crate) fn projection(&self) -> Option<Projection> {

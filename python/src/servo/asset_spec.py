@@ -57,6 +57,7 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
     "retry": ("retry", None, instance_of(Retry, "servo.Retry(max_attempts=3)")),
     "freshness": ("freshness", None, instance_of(Freshness, 'servo.Freshness(max_lag="26h")')),
     "expires_after": ("expires_after_ms", None, milliseconds),
+    "renamed_from": ("renamed_from", None, key_of),
     "automation": ("automation", None, instance_of(Condition, "servo.eager()")),
     "timeout": ("timeout_ms", None, milliseconds),
     "tags": ("tags", {}, text_map),
@@ -121,6 +122,7 @@ class AssetSpec(Frozen):
     retry: Retry | None
     freshness: Freshness | None
     expires_after_ms: int | None
+    renamed_from: str | None
     automation: Condition | None
     timeout_ms: int | None
     tags: dict[str, str]

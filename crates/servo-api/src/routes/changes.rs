@@ -166,6 +166,8 @@ fn part(data: &EventData) -> Part {
         | EventData::PartitionsMarked(_)
         | EventData::PartitionsRestored(_)
         | EventData::PartitionsExpired(_)
+        | EventData::AssetRenamed(_)
+        | EventData::AssetMoved(_)
         | EventData::FreshnessChanged(_)
         | EventData::FreshnessObserved(_) => Part::Assets,
         EventData::SettingsChanged(_)

@@ -14,6 +14,7 @@ mod keys;
 mod notifications;
 mod owners;
 mod partition_life;
+mod renames;
 mod safety;
 mod schedules;
 mod sensors;

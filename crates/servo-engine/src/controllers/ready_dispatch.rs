@@ -52,7 +52,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
         .filter(|(lane, _)| !lane.is_paused && !is_queue_paused(state, lane))
         .map(|(lane, keys)| {
             let mut rest = keys.iter().copied();
-            Waiting { lane, head: next_of(&mut rest, of), rest }
+            Waiting { lane, head: next_of(state, &mut rest, of), rest }
         })
         .collect();
     let mut of_flow: BTreeMap<&Flow, u32> = index.outstanding_of.iter().map(|(flow, n)| (flow, *n)).collect();
@@ -74,7 +74,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
             (waiting.head.map(|key| key.run_priority), at_work, waiting.head)
         });
         let Some(Waiting { lane, head, rest }) = next else { break };
-        let Some(key) = std::mem::replace(head, next_of(rest, of)) else { break };
+        let Some(key) = std::mem::replace(head, next_of(state, rest, of)) else { break };
         let lane = *lane;
         *of_flow.entry(&lane.flow).or_default() += 1;
         if let Some(pool) = &lane.pool {
@@ -94,8 +94,29 @@ struct Waiting<'a> {
     rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
 }
 
-fn next_of(keys: &mut impl Iterator<Item = ReadyKey>, of: Option<RunId>) -> Option<ReadyKey> {
-    keys.find(|key| of.is_none_or(|run| key.task.run == run))
+fn next_of(
+    state: &State,
+    keys: &mut impl Iterator<Item = ReadyKey>,
+    of: Option<RunId>,
+) -> Option<ReadyKey> {
+    let any_moves = state.renames.moving().next().is_some();
+    keys.find(|key| {
+        of.is_none_or(|run| key.task.run == run) && !(any_moves && waits_for_move(state, key.task))
+    })
+}
+
+/// Whether data that a task makes or reads is on its way to another name.
+fn waits_for_move(state: &State, task: TaskRef) -> bool {
+    let Some(task) = state.runs.get(&task.run).and_then(|run| run.tasks.get(task.task as usize)) else {
+        return false;
+    };
+    let definitions = state.checked_definitions();
+    task.assets().any(|asset| {
+        let deps = definitions.as_deref().and_then(|all| Some(&all.asset(all.position(&asset)?).deps));
+        let mut read = deps.into_iter().flatten().zip(definitions.iter().cycle());
+        state.renames.is_moving(&asset)
+            || read.any(|(dep, all)| state.renames.is_moving(&all.asset(dep.asset).key))
+    })
 }
 
 fn is_queue_paused(state: &State, lane: &TaskLane) -> bool {

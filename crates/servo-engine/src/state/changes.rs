@@ -40,6 +40,8 @@ pub(crate) struct Changes {
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     /// Partitions whose wipe or mark can be undone, or no longer.
     pub(crate) undo: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    /// Assets that were renamed: the name before and the event.
+    pub(crate) renames: BTreeSet<(AssetKey, EventId)>,
     /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.

@@ -239,6 +239,17 @@ impl PartitionStatus {
         Self::of(latest, if last.event_id > known.event_id { last } else { known })
     }
 
+    /// The same, as of a later event.
+    pub(super) fn renewed(&self, event_id: EventId) -> Self {
+        let last = LastAttempt { event_id, ..self.last_attempt() };
+        match &self.0 {
+            Facts::Expired(_) => Self::expired(last),
+            Facts::Attempted(_) | Facts::Materialized(_) | Facts::Since(_) => {
+                Self::of(self.latest().copied(), last)
+            }
+        }
+    }
+
     /// The status of what was materialized and is too old to count.
     pub(crate) fn expired(at: LastAttempt) -> Self {
         Self(Facts::Expired(Box::new(at)))

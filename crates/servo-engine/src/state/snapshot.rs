@@ -15,7 +15,7 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
-    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex,
+    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, Renames, RetryTimer, Run, RunKeyIndex,
     Schedules, Sensors, State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
@@ -52,6 +52,7 @@ impl State {
             asset_states: self.asset_states.rows(),
             partition_status: self.statuses.rows(),
             partition_undo: self.statuses.undo_rows(),
+            asset_renames: self.renames.rows(),
             quarantine: self.quarantine.rows().cloned().collect(),
             settings: self.changed_settings.rows().cloned().collect(),
             pauses: self.pauses.rows().cloned().collect(),
@@ -106,6 +107,7 @@ impl State {
             asset_states,
             partition_status,
             partition_undo,
+            asset_renames,
             quarantine,
             dynamic_partitions,
             partition_sets,
@@ -148,6 +150,7 @@ impl State {
         state.asset_states = AssetStates::restore(asset_states);
         state.statuses = Statuses::restore(partition_status)?;
         state.statuses.restore_undo(partition_undo)?;
+        state.renames = Renames::restore(asset_renames);
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
@@ -273,6 +276,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         asset_states: asset_states.collect(),
         partition_status: Vec::new(),
         partition_undo: Vec::new(),
+        asset_renames: Vec::new(),
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
@@ -359,6 +363,9 @@ pub(super) fn take(state: &mut State) -> Delta {
             Some(row) => delta.partition_undo.push(row),
             None => delta.gone.partition_undo.push((asset, key)),
         }
+    }
+    for (name, event) in changes.renames {
+        delta.asset_renames.extend(state.renames.get(&name, event).cloned());
     }
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {

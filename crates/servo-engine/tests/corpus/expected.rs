@@ -14,7 +14,7 @@ use servo_core::{
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
-    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
+    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
     DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold,
     FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
@@ -724,6 +724,15 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             };
             vec![EventData::PartitionsExpired(plain), EventData::PartitionsExpired(full)]
         }
+        EventKind::AssetRenamed => vec![EventData::AssetRenamed(AssetRenamed {
+            asset_key: asset(),
+            renamed_to: AssetKey::new("raw", "arrivals").unwrap(),
+            after: EventId::from_parts(1_736_899_200_000, 9),
+        })],
+        EventKind::AssetMoved => vec![EventData::AssetMoved(AssetMoved {
+            asset_key: asset(),
+            renamed_by: EventId::from_parts(1_736_899_200_000, 9),
+        })],
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),
             number: 1,

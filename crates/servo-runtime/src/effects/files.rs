@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, MaterializationId, RunId, Timestamp};
-use servo_engine::{Discard, Effect, Expired, Input, Promotion, Release};
+use servo_engine::{AssetMove, Discard, Effect, Expired, Input, Promotion, Release};
 use servo_store::DataError;
 use tokio::sync::oneshot;
 
@@ -171,6 +171,16 @@ impl FileEffects {
                 }
             }
         }
+        for (moved, ()) in std::mem::take(&mut pending.moves) {
+            if let Err(error) = self.move_asset(&moved).await {
+                if let Some(data) = &self.data {
+                    let path = data.root.uri(&data.layout.data_home(&moved.from, None));
+                    self.stuck.failed(path, &error, self.clock.as_ref());
+                }
+                pending.moves.insert(moved, ());
+                outcome = Err(error);
+            }
+        }
         if let Some((logs, before)) = self.logs.as_deref().zip(pending.logs_before.take())
             && let Err(error) = expire::expire_logs(logs, before).await
         {
@@ -204,6 +214,21 @@ impl FileEffects {
         }
     }
 
+    /// Moves everything of an asset to where its new name is. What was moved before is not there any more.
+    async fn move_asset(&self, moved: &AssetMove) -> Result<(), DataError> {
+        if let Some(data) = &self.data {
+            let home = |asset: &AssetKey| data.layout.data_home(asset, None);
+            let path = data.root.uri(&home(&moved.from));
+            data.root.rename(&home(&moved.from), &home(&moved.to)).await?;
+            self.stuck.healed(&path);
+        }
+        // Without an engine the next start moves it again.
+        if let Some(engine) = self.engine.upgrade() {
+            let _stopping = engine.send_async(EngineMessage::Input(Input::Moved(moved.clone()), None)).await;
+        }
+        Ok(())
+    }
+
     async fn release(&self, release: &Release) -> Result<(), DataError> {
         let released = match &self.data {
             Some(data) => release::release(data, release).await?,
@@ -230,7 +255,7 @@ impl Request {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
         match self {
-            Request::Begin(effects) => effects.iter().any(|effect| matches!(effect, Effect::Release(_))),
+            Request::Begin(effects) => effects.iter().any(|effect| matches!(effect, Effect::Release(_) | Effect::Move(_))),
             Request::Barrier(_) => true,
         }
     }
@@ -240,6 +265,7 @@ impl Request {
 #[derive(Default)]
 struct Pending {
     releases: BTreeMap<(AssetKey, MaterializationId), Release>,
+    moves: BTreeMap<AssetMove, ()>,
     promotions: BTreeMap<Partition, (Promotion, u32)>,
     discards: BTreeMap<Discard, u32>,
     staging: BTreeMap<RunId, u32>,
@@ -260,6 +286,9 @@ impl Pending {
         match effect {
             Effect::Release(release) => {
                 self.releases.insert((release.asset.clone(), release.materialization_id), release);
+            }
+            Effect::Move(moved) => {
+                self.moves.insert(moved, ());
             }
             Effect::Promote(promotion) => {
                 let partition = (promotion.asset.clone(), promotion.partition.clone());

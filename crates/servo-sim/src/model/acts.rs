@@ -62,6 +62,7 @@ impl Model {
             "PartitionsMarked" => ("partitions.mark".to_owned(), asset("asset_key")?),
             "PartitionsRestored" => ("partitions.undo".to_owned(), asset("asset_key")?),
             "PartitionsExpired" => ("partitions.expire".to_owned(), asset("asset_key")?),
+            "AssetRenamed" => ("asset.rename".to_owned(), asset("asset_key")?),
             "RequestRefused" => (said("action")?, said("subject")?),
             _ => return Ok(()),
         };
