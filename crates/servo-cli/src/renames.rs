@@ -24,10 +24,9 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let Options { old, new } = options;
     confirm(location, &format!("rename {old} to {new}"))?;
     let body = RenameBody { to: new.to_string(), client_request_id: None };
-    let renamed = through(location, Need::ChangeProject, async |client| {
-        Ok(client.rename_asset(old, &body).await?)
-    })
-    .await?;
+    let renamed =
+        through(location, Need::ChangeProject, async |client| Ok(client.rename_asset(old, &body).await?))
+            .await?;
     match format {
         Format::Json => output::json(&renamed)?,
         Format::Table => {

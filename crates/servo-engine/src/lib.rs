@@ -64,8 +64,9 @@ pub use command::{
     ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
     CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
     MarkPartitions, NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage, RegisterWorker,
-    RenameAsset, Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange,
-    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions, WorkerLeaves,
+    RenameAsset, Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange,
+    SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions,
+    WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;

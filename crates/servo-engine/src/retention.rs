@@ -123,7 +123,9 @@ impl InUse {
         let read = |task: &'_ Task| {
             let as_of = task.inputs_as_of.unwrap_or(EventId::NIL);
             let inputs = task.provenance.inputs.iter();
-            inputs.map(|read| (state.current_name(&read.asset, as_of), read.pieces.clone())).collect::<Vec<_>>()
+            inputs
+                .map(|read| (state.current_name(&read.asset, as_of), read.pieces.clone()))
+                .collect::<Vec<_>>()
         };
         for (asset, pieces) in open_attempts(state).chain(made).flat_map(read) {
             match pieces {

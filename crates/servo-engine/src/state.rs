@@ -80,12 +80,12 @@ pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
+pub(crate) use renames::Renames;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
 pub(crate) use sensors::{MAX_WAITING, Sensors};
 pub(crate) use settings::ChangedSettings;
-pub(crate) use renames::Renames;
 pub(crate) use statuses::{PartitionSlots, Statuses};
 pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
@@ -96,11 +96,16 @@ use crate::event::Event;
 use crate::fold::{self, At, conditions as folded};
 use crate::lifecycle::BackfillState;
 use crate::rows::{
-    AuditRow, BackfillChunkRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
+    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
     PartitionStatusRow, PauseRow, QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
     SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
+
+/// Backfills of which nothing can change any more and that are kept in memory, and ranges of partitions that they have
+/// together.
+const RECENT_BACKFILLS: usize = 1_000;
+const RECENT_RANGES: usize = 100_000;
 
 /// Open attempts that make an asset, in runs that go on: what they store will count.
 pub(crate) fn making<'a>(state: &'a State, asset: &'a AssetKey) -> impl Iterator<Item = (TaskRef, &'a Task)> {
@@ -577,7 +582,12 @@ impl State {
         self.backfills.get(id).map(|backfill| &**backfill)
     }
 
-    /// All backfills, from the first to the last.
+    /// Backfills that left memory and that the tables do not have yet.
+    pub fn ended_backfills(&self) -> impl Iterator<Item = &BackfillRow> {
+        self.changes.ended_backfills.iter().map(|row| &**row)
+    }
+
+    /// All backfills in memory, from the first to the last.
     pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
         self.backfills.values().map(|backfill| &**backfill)
     }
@@ -875,6 +885,11 @@ impl State {
             self.index.backfills.remove(&id);
         }
         self.changes.backfills.insert(id);
+        self.backfills.is_over(id);
+        while let Some(left) = self.backfills.take_over(RECENT_BACKFILLS, RECENT_RANGES) {
+            self.changes.ended_backfills.push(Arc::new(left.backfill.row()));
+            left.chunks.into_iter().for_each(|chunk| self.changes.ended_chunks.push(chunk));
+        }
     }
 
     /// Adds a chunk of a backfill, or changes one.

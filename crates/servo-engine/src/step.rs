@@ -15,10 +15,11 @@ use crate::controllers::{
 };
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
-use crate::effect::{self, Effect, Release};
+use crate::effect::{self, AssetMove, Effect, Release};
 use crate::event::{Causation, Event, EventData};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use crate::rows::AssetRenameRow;
 use crate::state::{Due, State};
 
 /// Most rounds of controllers within a step; the rest comes with the next one.
@@ -501,6 +502,9 @@ impl Engine {
         } else if let EventData::MaterializationApproved(approved) = intent {
             let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
             Some(Effect::Release(Release::of(row)))
+        } else if let EventData::AssetRenamed(renamed) = intent {
+            let asked = |row: &&AssetRenameRow| row.asset_key == renamed.asset_key;
+            self.state.renames.moving().find(asked).map(|row| Effect::Move(AssetMove::of(row)))
         } else if let EventData::ScheduleEvaluationRequested(request) = intent {
             let evaluation =
                 effect::of_schedule(&self.state, self.state.schedules.get(request.schedule_id)?)?;

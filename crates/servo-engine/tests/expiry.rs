@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use servo_core::{AssetKey, Millis, PartitionKey, TaskKey, Timestamp};
+use servo_core::{AssetKey, Millis, PartitionKey, PartitionValue, TaskKey, Timestamp};
 use servo_engine::definitions::AssetDef;
 use servo_engine::event::{KeyList, PartitionsExpired};
 use servo_engine::outputs::OutputReport;
@@ -57,7 +57,12 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
 }
 
 fn key(name: &str) -> PartitionKey {
-    PartitionKey::parse(&format!("partition=s:{name}")).expect("a partition")
+    PartitionKey::single("partition", PartitionValue::Str(name.to_owned())).expect("a partition")
+}
+
+/// A partition of an asset, as it is written in the key of a task.
+fn at(asset: &str, name: &str) -> String {
+    format!("{asset}[{}]", key(name).canonical())
 }
 
 fn make(world: &mut World, task: &str) {
@@ -75,7 +80,7 @@ fn make(world: &mut World, task: &str) {
 }
 
 fn make_partition(world: &mut World, name: &str) {
-    make(world, &format!("t/a[partition=s:{name}]"));
+    make(world, &at("t/a", name));
 }
 
 fn status(state: &State, name: &str) -> Option<DataStatus> {

@@ -6,12 +6,14 @@ mod support;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{
+    AssetKey, EventId, MaterializationId, Millis, PartitionKey, PartitionValue, RunId, TaskKey,
+};
 use servo_engine::definitions::{AssetDef, Definitions, Manifest};
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
-    AssetMove, Caller, DataFormat, DataStatus, Deploy, Effect, EventData, Input, OutputState, Refusal, RenameAsset,
-    Report, Settings, State, Step, TaskOptions, TaskRequest, TaskState, TriggerRun,
+    AssetMove, Caller, DataFormat, DataStatus, Deploy, Effect, EventData, Input, OutputState, Refusal,
+    RenameAsset, Report, Settings, State, Step, TaskOptions, TaskRequest, TaskState, TriggerRun,
 };
 use support::{World, fold, plan_of, tenant, workspace};
 
@@ -20,7 +22,12 @@ fn key(name: &str) -> AssetKey {
 }
 
 fn day(name: &str) -> PartitionKey {
-    PartitionKey::parse(&format!("partition=s:{name}")).expect("a partition")
+    PartitionKey::single("partition", PartitionValue::Str(name.to_owned())).expect("a partition")
+}
+
+/// A partition of an asset, as it is written in the key of a task.
+fn at(asset: &str, name: &str) -> String {
+    format!("{asset}[{}]", day(name).canonical())
 }
 
 fn definition(name: &str, more: Value) -> Value {
@@ -97,7 +104,7 @@ fn survives(world: &World) {
 fn renamed_in_code() -> World {
     let mut world = World::new(Settings::default());
     deploy(&mut world, &[definition("old", json!({ "expires_after_ms": 3_600_000 }))]).expect("deployed");
-    make(&mut world, "t/old[partition=s:one]");
+    make(&mut world, &at("t/old", "one"));
     deploy(&mut world, &[definition("new", json!({ "expires_after_ms": 3_600_000 }))]).expect("deployed");
     world
 }
@@ -139,18 +146,17 @@ fn everything_that_is_known_belongs_to_the_new_name_and_nothing_to_the_old_one()
 #[test]
 fn nothing_that_makes_or_reads_it_is_handed_out_before_its_data_is_there() {
     let mut world = World::new(Settings::default());
-    let reader = |of: &str| {
-        definition("reader", json!({ "deps": [{ "asset": format!("t/{of}"), "parameter": of }] }))
-    };
+    let reader =
+        |of: &str| definition("reader", json!({ "deps": [{ "asset": format!("t/{of}"), "parameter": of }] }));
     let other = definition("other", json!({}));
     deploy(&mut world, &[definition("old", json!({})), reader("old"), other.clone()]).expect("deployed");
-    make(&mut world, "t/old[partition=s:one]");
+    make(&mut world, &at("t/old", "one"));
     deploy(&mut world, &[definition("new", json!({})), reader("new"), other]).expect("deployed");
     let step = world.step(&[rename("old", "new")]);
     let moved = moves(&step.effects).remove(0);
-    assert_eq!(dispatched(&trigger(&mut world, "t/reader[partition=s:one]")), None);
-    assert_eq!(dispatched(&trigger(&mut world, "t/new[partition=s:two]")), None);
-    assert!(dispatched(&trigger(&mut world, "t/other[partition=s:one]")).is_some(), "others go on");
+    assert_eq!(dispatched(&trigger(&mut world, &at("t/reader", "one"))), None);
+    assert_eq!(dispatched(&trigger(&mut world, &at("t/new", "two"))), None);
+    assert!(dispatched(&trigger(&mut world, &at("t/other", "one"))).is_some(), "others go on");
     let step = world.step(&[Input::Moved(moved)]);
     assert_eq!(step.effects.iter().filter_map(Effect::dispatch).count(), 2);
 }
@@ -177,11 +183,11 @@ fn a_rename_that_makes_no_sense_is_refused_and_changes_nothing() {
     assert!(problem(&mut world, "old", "old").contains("that is its name already"));
     assert_eq!(world.state().rows().partition_status, before.partition_status);
 
-    make(&mut world, "t/new[partition=s:two]");
+    make(&mut world, &at("t/new", "two"));
     assert!(problem(&mut world, "old", "new").contains("something was made of t.new already"));
     assert!(problem(&mut world, "new", "newest").contains("declared by the code that is deployed"));
     deploy(&mut world, &[definition("newest", json!({}))]).expect("deployed");
-    let attempt = dispatched(&trigger(&mut world, "t/newest[partition=s:one]")).expect("dispatched");
+    let attempt = dispatched(&trigger(&mut world, &at("t/newest", "one"))).expect("dispatched");
     assert!(problem(&mut world, "old", "newest").contains("makes t.newest; wait for it"));
     world.ask(Input::Finished(attempt, Report::succeeded())).expect("finished");
     assert!(latest(world.state(), "old", "one").is_some());
@@ -192,8 +198,8 @@ fn an_asset_cannot_be_renamed_while_a_run_reads_it() {
     let mut world = World::new(Settings::default());
     let reader = definition("reader", json!({ "deps": [{ "asset": "t/old", "parameter": "old" }] }));
     deploy(&mut world, &[definition("old", json!({})), reader]).expect("deployed");
-    make(&mut world, "t/old[partition=s:one]");
-    let attempt = dispatched(&trigger(&mut world, "t/reader[partition=s:one]")).expect("dispatched");
+    make(&mut world, &at("t/old", "one"));
+    let attempt = dispatched(&trigger(&mut world, &at("t/reader", "one"))).expect("dispatched");
     let next = [definition("new", json!({ "renamed_from": "t.old" }))];
     let refused = deploy(&mut world, &next).expect_err("a run reads it");
     assert!(refused.to_string().contains("reads it"), "{refused}");
@@ -208,7 +214,7 @@ fn a_deployment_renames_what_its_code_says_once_and_keeps_the_id_of_the_asset() 
     let mut world = World::new(Settings::default());
     deploy(&mut world, &[definition("old", json!({}))]).expect("deployed");
     let id = world.state().definitions().next().map(|(_, _, id)| id);
-    make(&mut world, "t/old[partition=s:one]");
+    make(&mut world, &at("t/old", "one"));
     let eager = json!({ "renamed_from": "t.old", "automation": { "op": "missing" } });
     let declared = [definition("new", eager)];
     deploy(&mut world, &declared).expect("deployed");
@@ -241,7 +247,7 @@ fn a_name_can_be_taken_back_and_used_again_and_the_past_belongs_to_whoever_made_
 
     deploy(&mut world, &[definition("new", json!({}))]).expect("deployed");
     let third = world.state().head().last_event;
-    make(&mut world, "t/new[partition=s:two]");
+    make(&mut world, &at("t/new", "two"));
     assert_eq!(world.state().current_name(&key("new"), third), key("new"), "another asset with a used name");
     assert_eq!(world.state().current_name(&key("new"), second), key("old"));
     survives(&world);
@@ -250,7 +256,8 @@ fn a_name_can_be_taken_back_and_used_again_and_the_past_belongs_to_whoever_made_
 #[test]
 fn a_name_that_is_still_declared_or_claimed_twice_is_a_problem_of_the_definitions() {
     let manifest = |assets: Vec<Value>| -> Manifest {
-        serde_json::from_value(json!({ "manifest_version": 1, "project": "p", "assets": assets })).expect("a manifest")
+        serde_json::from_value(json!({ "manifest_version": 1, "project": "p", "assets": assets }))
+            .expect("a manifest")
     };
     let from = |name: &str, from: &str| definition(name, json!({ "renamed_from": from }));
     let problems = |assets| Definitions::check(manifest(assets)).expect_err("it is wrong").to_string();
@@ -267,6 +274,6 @@ fn a_task_of_an_ended_run_keeps_the_name_of_its_time() {
     let mut world = renamed_in_code();
     let run: RunId = world.state().runs().next().expect("a run").id;
     world.step(&[rename("old", "new")]);
-    let task = TaskKey::parse("t/old[partition=s:one]:materialize").expect("a task key");
+    let task = TaskKey::parse(&format!("{}:materialize", at("t/old", "one"))).expect("a task key");
     assert_eq!(world.state().task(run, &task).map(|task| task.state), Some(TaskState::Succeeded));
 }

@@ -140,8 +140,10 @@ impl Workspace {
             ChunkState::Planned | ChunkState::Running | ChunkState::Succeeded => false,
         };
         let chunks = self.backfill_chunks(of, None, usize::MAX, has_failed).await?;
+        let parent = self.backfill(of).await?.ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
         let prepared = self.read(move |state| {
-            let parent = state.backfill(of).ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
+            // Of one that is at work, as it is now.
+            let parent = state.backfill(of).unwrap_or(&parent);
             Ok::<_, Error>(retry_backfill(state, parent, &chunks, caller)?)
         });
         let command: CreateBackfill = prepared.await??;

@@ -35,12 +35,7 @@ pub(super) async fn rename(
     app.once(caller, work, async |known| renamed(&app, &from, &to, known.change().into()).await).await
 }
 
-async fn renamed(
-    app: &App,
-    from: &AssetKey,
-    to: &AssetKey,
-    accepted: Accepted,
-) -> Result<Renamed, Problem> {
+async fn renamed(app: &App, from: &AssetKey, to: &AssetKey, accepted: Accepted) -> Result<Renamed, Problem> {
     let named = from.clone();
     let named_by = app.workspace().read(move |state| state.named_by(&named)).await?;
     Ok(Renamed { asset_key: from.clone(), renamed_to: to.clone(), named_by, accepted })

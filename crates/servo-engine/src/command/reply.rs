@@ -10,8 +10,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
     ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input,
-    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, RenameAsset, Report, RestorePartitions, RetryNow,
-    Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
+    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, RenameAsset, Report,
+    RestorePartitions, RetryNow, Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{AssetKey, RunId, Timestamp};
 
 use super::Dispatching;
 use crate::derive::attempt_id;
@@ -94,11 +94,7 @@ struct Waiting<'a> {
     rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
 }
 
-fn next_of(
-    state: &State,
-    keys: &mut impl Iterator<Item = ReadyKey>,
-    of: Option<RunId>,
-) -> Option<ReadyKey> {
+fn next_of(state: &State, keys: &mut impl Iterator<Item = ReadyKey>, of: Option<RunId>) -> Option<ReadyKey> {
     let any_moves = state.renames.moving().next().is_some();
     keys.find(|key| {
         of.is_none_or(|run| key.task.run == run) && !(any_moves && waits_for_move(state, key.task))
@@ -111,11 +107,13 @@ fn waits_for_move(state: &State, task: TaskRef) -> bool {
         return false;
     };
     let definitions = state.checked_definitions();
+    let is_moving = |asset: &AssetKey| state.renames.is_moving(asset);
     task.assets().any(|asset| {
-        let deps = definitions.as_deref().and_then(|all| Some(&all.asset(all.position(&asset)?).deps));
-        let mut read = deps.into_iter().flatten().zip(definitions.iter().cycle());
-        state.renames.is_moving(&asset)
-            || read.any(|(dep, all)| state.renames.is_moving(&all.asset(dep.asset).key))
+        let reads_it = definitions.as_deref().is_some_and(|all| {
+            let deps = all.position(&asset).map(|position| &all.asset(position).deps);
+            deps.into_iter().flatten().any(|dep| is_moving(&all.asset(dep.asset).key))
+        });
+        reads_it || is_moving(&asset)
     })
 }
 

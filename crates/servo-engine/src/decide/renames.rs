@@ -88,7 +88,11 @@ fn event(state: &State, from: &AssetKey, to: &AssetKey) -> Result<AssetRenamed, 
         return Err(cannot(from, to, format!("run {run} reads it; wait for it, or stop it")));
     }
     if state.approved().any(|row| row.asset_key == *from) {
-        return Err(cannot(from, to, "something of it was approved and is being released; ask again in a moment"));
+        return Err(cannot(
+            from,
+            to,
+            "something of it was approved and is being released; ask again in a moment",
+        ));
     }
     Ok(AssetRenamed { asset_key: from.clone(), renamed_to: to.clone(), after: state.head().last_event })
 }

@@ -64,12 +64,18 @@ pub(super) fn check_former(named: &[Named], report: &mut Report) {
         let key = match AssetKey::parse(text) {
             Ok(key) => key,
             Err(error) => {
-                add(format!("renamed_from: {error}"), "give the name as it was: renamed_from=\"raw.flights\"");
+                add(
+                    format!("renamed_from: {error}"),
+                    "give the name as it was: renamed_from=\"raw.flights\"",
+                );
                 continue;
             }
         };
         if named.binary_search_by(|other| other.key.cmp(&key)).is_ok() {
-            add(format!("is renamed from {key}, which is declared too"), "remove one of them, or renamed_from=");
+            add(
+                format!("is renamed from {key}, which is declared too"),
+                "remove one of them, or renamed_from=",
+            );
         }
         if let Some(other) = claimed.insert(key.clone(), &asset.key) {
             add(format!("is renamed from {key}, and {other} is too"), "leave it at one of them");

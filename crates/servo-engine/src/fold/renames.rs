@@ -2,7 +2,6 @@
 //! time (ADR-181). Data follows, and until it has nothing that would read or make it is handed out.
 
 use super::{Applied, At, Ignored, freshness, retention};
-use crate::effect::{AssetMove, Effect};
 use crate::event::{AssetMoved, AssetRenamed};
 use crate::principal::Principal;
 use crate::rows::AssetRenameRow;
@@ -25,8 +24,7 @@ pub(super) fn renamed(
     }
     // Rows of a name that was used before must be newer than what removed them.
     let is_reused = state.renames.has(to);
-    let gone: Vec<_> = state.expiring(from).collect();
-    gone.iter().for_each(|entry| drop(state.index.expiring.remove(entry)));
+    state.index.expiring.retain(|(_, asset, _)| asset != from);
     let moved = state.statuses.rename(from, to, is_reused.then_some(at.id));
     for place in moved.statuses {
         state.changes.statuses.extend([(from.clone(), place.clone()), (to.clone(), place)]);
@@ -57,7 +55,6 @@ pub(super) fn renamed(
         moved_at: None,
         row_version: at.id,
     };
-    state.changes.effect(Effect::Move(AssetMove::of(&row)));
     state.changes.renames.insert((from.clone(), at.id));
     state.renames.insert(row);
     if !state.conditions.is_empty() {

@@ -307,6 +307,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.key()).collect(),
+            backfills: changes.ended_backfills.iter().map(|row| row.backfill_id).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             notifications: changes
                 .ended_notifications
@@ -323,6 +324,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.as_ref().clone()).collect(),
+            backfills: changes.ended_backfills.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()

@@ -14,17 +14,17 @@ use servo_core::{
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
-    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
-    DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold,
-    FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
-    MaterializationReleased, NewValue, PartitionsExpired, PartitionsMarked, PartitionsRestored,
-    PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun,
-    RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
-    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
-    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
-    tick_id,
+    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged,
+    BackfillTarget, ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated,
+    DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
+    FailureThreshold, FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved,
+    MaterializationRejected, MaterializationReleased, NewValue, PartitionsExpired, PartitionsMarked,
+    PartitionsRestored, PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered, RequestRefused,
+    RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered,
+    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted,
+    TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;

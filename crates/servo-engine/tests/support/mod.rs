@@ -11,8 +11,8 @@ use servo_core::{
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
-    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
+    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged,
+    BackfillTarget, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
     MaterializationApproved, MaterializationRejected, MaterializationReleased, NotificationAttempted,
     NotificationRequested, NotificationRuleChanged, NotificationRuleDefined, NotificationTested,
     PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged,

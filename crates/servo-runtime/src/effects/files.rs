@@ -5,7 +5,7 @@
 //! [set aside](super::set_aside). None that tables must not be ahead of is lost: a [`Barrier`] opens when all before it
 //! are done or set aside, and never if the process ends first (ADR-074).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,6 +153,27 @@ impl FileEffects {
     /// Carries out what is pending. What failed stays, or is set aside if it has failed too often; says why the last
     /// did that stays.
     async fn carry_out(&mut self, pending: &mut Pending) -> Result<(), DataError> {
+        let outcome = self.carry_out_in_place(pending).await;
+        // What is to be done under the old name of an asset is done before its data is moved.
+        outcome.and(self.carry_out_moves(pending).await)
+    }
+
+    async fn carry_out_moves(&mut self, pending: &mut Pending) -> Result<(), DataError> {
+        let mut outcome = Ok(());
+        for moved in std::mem::take(&mut pending.moves) {
+            if let Err(error) = self.move_asset(&moved).await {
+                if let Some(data) = &self.data {
+                    let path = data.root.uri(&data.layout.data_home(&moved.from, None));
+                    self.stuck.failed(path, &error, self.clock.as_ref());
+                }
+                pending.moves.insert(moved);
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    async fn carry_out_in_place(&mut self, pending: &mut Pending) -> Result<(), DataError> {
         let mut outcome = Ok(());
         for (key, release) in std::mem::take(&mut pending.releases) {
             let path = self.data.as_ref().map(|data| data.root.uri(&release::location(data, &release)));
@@ -169,16 +190,6 @@ impl FileEffects {
                     pending.releases.insert(key, release);
                     outcome = Err(error);
                 }
-            }
-        }
-        for (moved, ()) in std::mem::take(&mut pending.moves) {
-            if let Err(error) = self.move_asset(&moved).await {
-                if let Some(data) = &self.data {
-                    let path = data.root.uri(&data.layout.data_home(&moved.from, None));
-                    self.stuck.failed(path, &error, self.clock.as_ref());
-                }
-                pending.moves.insert(moved, ());
-                outcome = Err(error);
             }
         }
         if let Some((logs, before)) = self.logs.as_deref().zip(pending.logs_before.take())
@@ -255,7 +266,9 @@ impl Request {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
         match self {
-            Request::Begin(effects) => effects.iter().any(|effect| matches!(effect, Effect::Release(_) | Effect::Move(_))),
+            Request::Begin(effects) => {
+                effects.iter().any(|effect| matches!(effect, Effect::Release(_) | Effect::Move(_)))
+            }
             Request::Barrier(_) => true,
         }
     }
@@ -265,7 +278,7 @@ impl Request {
 #[derive(Default)]
 struct Pending {
     releases: BTreeMap<(AssetKey, MaterializationId), Release>,
-    moves: BTreeMap<AssetMove, ()>,
+    moves: BTreeSet<AssetMove>,
     promotions: BTreeMap<Partition, (Promotion, u32)>,
     discards: BTreeMap<Discard, u32>,
     staging: BTreeMap<RunId, u32>,
@@ -288,7 +301,7 @@ impl Pending {
                 self.releases.insert((release.asset.clone(), release.materialization_id), release);
             }
             Effect::Move(moved) => {
-                self.moves.insert(moved, ());
+                self.moves.insert(moved);
             }
             Effect::Promote(promotion) => {
                 let partition = (promotion.asset.clone(), promotion.partition.clone());
