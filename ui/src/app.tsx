@@ -6,15 +6,14 @@ import { Keys } from "./frame/Keys";
 import { Me } from "./frame/Me";
 import { Palette } from "./frame/Palette";
 import { SignedOut } from "./frame/SignedOut";
+import { ChooseWorkspace, useNoWorkspace, WorkspaceSwitch } from "./frame/Workspaces";
 import { Home } from "./home/Home";
 import { materializeStore, useMaterialize } from "./materialize/open";
 import { icons } from "./parts/icons";
 import { Empty, Guard, Skeleton } from "./parts/Panel";
 import { Toasts } from "./parts/toasts";
 import { toggleTheme } from "./theme/theme";
-import { useQuery } from "@tanstack/react-query";
 import { useSignedOut } from "./api/client";
-import { deploymentQuery } from "./api/queries";
 
 const AssetsPage = lazy(() => import("./assets/AssetsPage"));
 const AssetPage = lazy(() => import("./assets/AssetPage"));
@@ -50,7 +49,7 @@ export function App() {
   const [open, setOpen] = useState<"palette" | "keys" | undefined>();
   const request = useMaterialize();
   const isSignedOut = useSignedOut();
-  const deployment = useQuery(deploymentQuery);
+  const isNowhere = useNoWorkspace();
 
   useEffect(() => {
     let went = 0;
@@ -102,9 +101,7 @@ export function App() {
         ))}
       </nav>
       <div className="top">
-        <span className="workspace ellipsis muted" title="The project that is deployed">
-          {deployment.data?.project ?? "\u00a0"}
-        </span>
+        <WorkspaceSwitch />
         <button
           type="button"
           className="search"
@@ -116,16 +113,18 @@ export function App() {
           <span className="ellipsis">Search or jump to…</span>
           <span className="key">Ctrl K</span>
         </button>
-        <Me />
-        <Health />
-        <button type="button" className="button quiet small hide-small" aria-label="Switch between light and dark" onClick={toggleTheme}>
-          {icons.moon}
-        </button>
+        <div className="top-right">
+          <Me />
+          <Health />
+          <button type="button" className="button quiet small hide-small" aria-label="Switch between light and dark" onClick={toggleTheme}>
+            {icons.moon}
+          </button>
+        </div>
       </div>
       <main className="main" id="main">
         <Guard key={location}>
           <Suspense fallback={<Skeleton rows={8} />}>
-            {isSignedOut ? <SignedOut /> : (
+            {isSignedOut ? <SignedOut /> : isNowhere ? <ChooseWorkspace /> : (
             <Switch>
               <Route path="/" component={Home} />
               <Route path="/assets" component={AssetsPage} />

@@ -2,8 +2,10 @@ import "./theme/base.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { Router } from "wouter";
 import { RequestFailed } from "./api/client";
 import { followChanges } from "./api/live";
+import { base } from "./api/workspace";
 import { App } from "./app";
 import { applyTheme } from "./theme/theme";
 
@@ -27,7 +29,9 @@ if (root !== null)
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
-        <App />
+        <Router base={base}>
+          <App />
+        </Router>
       </QueryClientProvider>
     </StrictMode>,
   );

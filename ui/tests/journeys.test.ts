@@ -1,15 +1,13 @@
 // Journeys in a real browser, on a real server with real Python.
-import { mkdirSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { launch, open, violations } from "./support/browser";
+import { launch, open } from "./support/browser";
+import { look } from "./support/looks";
 import { PIPELINE } from "./support/pipeline.py";
 import { Server, until, whyNot } from "./support/server";
 
 const reason = whyNot();
 if (reason !== undefined) process.stderr.write(`journeys of the web UI are skipped: ${reason}\n`);
-const pictures = resolve(import.meta.dirname, "../../target/ui-screenshots");
 
 const health = (page: Page, word: string) => page.getByRole("status").filter({ hasText: word }).first();
 /** The word of the head of a run page. */
@@ -20,7 +18,6 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   let server: Server;
 
   beforeAll(async () => {
-    mkdirSync(pictures, { recursive: true });
     browser = await launch();
     server = await Server.start({ pipeline: PIPELINE });
   });
@@ -104,6 +101,24 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await page.getByText("ZeroDivisionError: division by zero").first().waitFor();
     await page.getByTestId("user-line").getByText("return 1 / zero").waitFor();
     await page.getByRole("log").getByText("about to divide").waitFor();
+    await close();
+  });
+
+  test("late assets are on home, the late ones first, with since when and what to do", async () => {
+    await server.materialize({ selection: "timely.*" });
+    await until("it is late", async () => {
+      const { items } = (await server.ask("freshness?status=FAIL")) as { items: { asset_key: string }[] };
+      return items.some((each) => each.asset_key === "timely/late") ? true : undefined;
+    });
+    const { page, close } = await open(browser, server);
+    await page.goto(server.url);
+    const freshness = page.getByRole("region", { name: "Freshness" });
+    await freshness.getByRole("listitem").nth(1).waitFor();
+    expect(await freshness.getByRole("listitem").allInnerTexts()).toEqual([expect.stringMatching(/timely\.late[^]*late since/), expect.stringMatching(/timely\.fresh[^]*late in 6 d/)]);
+    const item = page.getByRole("region", { name: "Needs attention" }).locator("li", { hasText: "timely.late" });
+    await item.getByText(/late: older than its freshness allows/).waitFor();
+    await item.getByRole("button", { name: "Materialize…" }).click();
+    await page.getByRole("button", { name: "Materialize timely.late" }).waitFor();
     await close();
   });
 
@@ -391,37 +406,6 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
-  test("a viewer sees what others may do, and why not, and cannot act", async () => {
-    const { page, close } = await open(browser, server);
-    // Roles come with keys of servo serve; what the server answers a viewer is held by tests of its own.
-    await page.route("**/api/v1/me", (route) => route.fulfill({ json: { principal: "user:zoe", roles: ["viewer"], permissions: ["assets.read", "runs.read", "automation.read", "settings.read", "admission.read"] } }));
-    const places: [string, string][] = [
-      ["/", "Materialize…"],
-      ["/assets/clean/tidy", "Materialize…"],
-      ["/backfills", "New backfill…"],
-      ["/automation/schedules/nightly", "Tick now…"],
-      ["/automation/sensors/orders", "Dry run…"],
-      ["/settings", "Pause…"],
-      ["/sql", "Run"],
-    ];
-    for (const [path, name] of places) {
-      await page.goto(server.url + path);
-      const button = page.getByRole("button", { name, exact: true }).first();
-      await button.waitFor();
-      await until(`${name} of ${path} is disabled`, async () => ((await button.isDisabled()) ? true : undefined));
-      expect(await button.getAttribute("title"), path).toContain("You have the role viewer here");
-    }
-    await page.getByText("zoe (viewer)").waitFor();
-    await page.goto(`${server.url}/automation`);
-    await until("the switch is disabled", async () => ((await page.getByRole("switch").first().isDisabled()) ? true : undefined));
-    await page.keyboard.press("m");
-    await page.getByRole("dialog", { name: "Materialize" }).waitFor();
-    await page.keyboard.type("raw.source");
-    await page.getByText("1 task").first().waitFor();
-    expect(await page.getByRole("button", { name: "Materialize raw.source" }).isDisabled()).toBe(true);
-    await close();
-  });
-
   test("every page is accessible, fits its width, and looks as it should in both themes", async () => {
     await server.materialize({ selection: "held.short" }, ["FAILED"]);
     const failed = await server.materialize({ selection: "broken.divide" }, ["FAILED"]);
@@ -452,34 +436,14 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["settings", "/settings"],
       ["workers", "/settings/workers"],
       ["settings-all", "/settings/settings"],
+      ["people-dev", "/settings/people"],
       ["audit", "/settings/audit"],
       ["unknown-asset", "/assets/raw/nothing"],
       ["unknown-page", "/nowhere"],
     ];
-    const wrong: string[] = [];
-    for (const theme of ["light", "dark"] as const) {
-      const { page, wrongs, close } = await open(browser, server, { colorScheme: theme, reducedMotion: "reduce" });
-      for (const [name, path] of pages) {
-        await page.setViewportSize({ width: 1280, height: 800 });
-        await page.goto(server.url + path);
-        await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
-        await health(page, "healthy").waitFor();
-        wrong.push(...(await violations(page)).map((each) => `${name} ${theme}: ${each}`));
-        for (const width of [1280, 1920, 390]) {
-          await page.setViewportSize({ width, height: width === 390 ? 844 : width === 1920 ? 1080 : 800 });
-          const over = await page.evaluate(() => Math.max(document.documentElement.scrollWidth - innerWidth, (document.querySelector("main")?.scrollWidth ?? 0) - (document.querySelector("main")?.clientWidth ?? 0)));
-          if (over > 1) wrong.push(`${name} ${theme} ${String(width)}: ${String(over)} px too wide`);
-          await page.screenshot({ path: resolve(pictures, `${name}-${theme}-${String(width)}.png`) });
-        }
-      }
-      // Addresses of what is not there are answered with 404, and the browser says so.
-      const rest = wrongs.filter((each) => !each.includes("404") && !each.includes("400"));
-      wrongs.length = 0;
-      wrongs.push(...rest);
-      await close();
-    }
-    expect(wrong).toEqual([]);
-  }, 120_000);
+    // Addresses of what is not there are answered with 404, and the browser says so.
+    await look(browser, server, { pages, expected: ["404", "400"] });
+  }, 240_000);
 
   test("pages are served with a strict policy, and nothing that is not there is a page", async () => {
     const home = await fetch(server.url, { headers: { "accept-encoding": "br" } });

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use servo_core::selection::Selection;
 use servo_core::{TenantId, Timestamp, WorkspaceId};
+use servo_engine::Principal;
 
 use crate::event::{
-    ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, TenantChanged, TenantCreated, TenantRemoved,
-    WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved,
+    ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, SessionEnded, SessionStarted, SessionsEnded,
+    TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved,
 };
 use crate::grant::{Grant, Scope};
 use crate::key::{KeyHash, KeyId};
 use crate::quotas::Quota;
+use crate::session::{Session, SessionId, SessionOf};
 use crate::state::ControlState;
 
 /// Longest name of a key, in characters.
@@ -20,6 +22,11 @@ const MAX_NAME_CHARS: usize = 100;
 const MOST_KEYS: usize = 100_000;
 /// Tenants of a server, and workspaces of a tenant.
 const MOST_TENANTS: usize = 10_000;
+
+/// Sessions of one user; the oldest is ended when another one begins.
+const MOST_SESSIONS_EACH: usize = 50;
+/// Sessions of a server.
+const MOST_SESSIONS: usize = 50_000;
 
 /// A key to be made.
 #[derive(Debug, Clone)]
@@ -80,6 +87,19 @@ pub enum ControlCommand {
         /// Those that have their defaults again.
         unset: Vec<String>,
     },
+    /// Begin a session of whoever asks.
+    StartSession {
+        /// Its id.
+        id: SessionId,
+        /// Whose it is.
+        holder: SessionOf,
+        /// From then on it is refused.
+        expires_at: Timestamp,
+    },
+    /// Refuse a session from now on.
+    EndSession(SessionId),
+    /// Refuse everything that somebody logged in with before now.
+    EndSessionsOf(Principal),
 }
 
 /// Why a request is refused. Nothing has changed.
@@ -88,6 +108,8 @@ pub enum ControlCommand {
 pub enum ControlRefusal {
     #[error("there is no key {id}; servo admin api-keys list shows what there is")]
     UnknownKey { id: KeyId },
+    #[error("there is no session {id}; servo admin sessions list shows what there is")]
+    UnknownSession { id: SessionId },
     #[error("there is no tenant {tenant}; servo admin tenants list shows what there is")]
     UnknownTenant { tenant: TenantId },
     #[error("there is no workspace {tenant}/{workspace}; servo admin workspaces list shows what there is")]
@@ -104,9 +126,10 @@ pub enum ControlRefusal {
     TooMany { what: &'static str, limit: usize },
 }
 
-/// The events of a request; none if it is so already.
+/// The events of a request by somebody; none if it is so already.
 pub fn decide(
     state: &ControlState,
+    principal: &Principal,
     command: &ControlCommand,
     now: Timestamp,
 ) -> Result<Vec<ControlData>, ControlRefusal> {
@@ -168,7 +191,42 @@ pub fn decide(
             Ok(vec![ControlData::WorkspaceRemoved(WorkspaceRemoved { tenant, workspace })])
         }
         ControlCommand::SetQuotas { tenant, set, unset } => set_quotas(state, tenant, set, unset),
+        ControlCommand::StartSession { id, holder, expires_at } => {
+            let started = SessionStarted { id: id.clone(), holder: holder.clone(), expires_at: *expires_at };
+            start_session(state, principal, started, now)
+        }
+        ControlCommand::EndSession(id) => match state.session(id, now) {
+            Some(_) => Ok(vec![ControlData::SessionEnded(SessionEnded { id: id.clone() })]),
+            None => Err(ControlRefusal::UnknownSession { id: id.clone() }),
+        },
+        ControlCommand::EndSessionsOf(of) => {
+            Ok(vec![ControlData::SessionsEnded(SessionsEnded { of: of.clone() })])
+        }
     }
+}
+
+/// Somebody who begins session after session ends their own, and nobody else's.
+fn start_session(
+    state: &ControlState,
+    principal: &Principal,
+    started: SessionStarted,
+    now: Timestamp,
+) -> Result<Vec<ControlData>, ControlRefusal> {
+    if state.sessions(now).any(|session| session.id == started.id) {
+        return Err(ControlRefusal::Invalid { field: "id", problem: "is taken; ask again".to_owned() });
+    }
+    let mut own: Vec<&Session> =
+        state.sessions(now).filter(|session| session.principal == *principal).collect();
+    own.sort_by_key(|session| (session.started_at, session.id.clone()));
+    let too_many = (own.len() + 1).saturating_sub(MOST_SESSIONS_EACH);
+    if too_many == 0 && state.sessions(now).count() >= MOST_SESSIONS {
+        return Err(ControlRefusal::TooMany { what: "sessions", limit: MOST_SESSIONS });
+    }
+    let ended = own.into_iter().take(too_many);
+    let mut events: Vec<ControlData> =
+        ended.map(|session| ControlData::SessionEnded(SessionEnded { id: session.id.clone() })).collect();
+    events.push(ControlData::SessionStarted(started));
+    Ok(events)
 }
 
 fn create_key(

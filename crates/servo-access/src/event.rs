@@ -10,6 +10,7 @@ use servo_engine::Principal;
 
 use crate::grant::Grant;
 use crate::key::{KeyHash, KeyId};
+use crate::session::{SessionId, SessionOf};
 
 /// A fact about a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub enum ControlData {
     WorkspaceChanged(WorkspaceChanged),
     WorkspaceRemoved(WorkspaceRemoved),
     QuotaSet(QuotaSet),
+    SessionStarted(SessionStarted),
+    SessionEnded(SessionEnded),
+    SessionsEnded(SessionsEnded),
     /// A type of a newer version.
     #[serde(untagged)]
     Unknown(Value),
@@ -144,6 +148,31 @@ pub struct QuotaSet {
     /// Names of those that have their defaults again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unset: Vec<String>,
+}
+
+/// A browser has logged in; the principal of the event is its user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStarted {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub holder: SessionOf,
+    /// From then on it is refused.
+    pub expires_at: Timestamp,
+}
+
+/// A session is refused from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionEnded {
+    /// Its id.
+    pub id: SessionId,
+}
+
+/// Everything is refused that somebody logged in with before now: sessions, and tokens of an identity provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsEnded {
+    /// Of whom.
+    pub of: Principal,
 }
 
 /// The version of every payload that this version writes.

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use servo_core::{Clock, Timestamp};
 use servo_engine::Principal;
 use servo_store::{AppendError, Log, PutIds, ReadError, Record, Seq};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::decide::{ControlCommand, ControlRefusal, decide};
 use crate::event::{ControlEvent, VERSION, read_batch, write_batch};
@@ -54,6 +54,8 @@ struct Inner {
     state: RwLock<Arc<ControlState>>,
     /// The number of the next batch; held by whoever decides.
     next: Mutex<Seq>,
+    /// How many batches were folded since it was opened.
+    changes: watch::Sender<u64>,
 }
 
 impl std::fmt::Debug for ControlLedger {
@@ -79,8 +81,14 @@ impl ControlLedger {
             next = seq + 1;
         }
         drop(records);
-        let inner =
-            Inner { log, put_ids, clock, state: RwLock::new(Arc::new(state)), next: Mutex::new(next) };
+        let inner = Inner {
+            log,
+            put_ids,
+            clock,
+            state: RwLock::new(Arc::new(state)),
+            next: Mutex::new(next),
+            changes: watch::Sender::new(0),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -94,12 +102,17 @@ impl ControlLedger {
         self.inner.clock.now()
     }
 
+    /// Tells of every change that was made durable since.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
     /// Decides a request and makes it durable; true if anything has changed.
     pub async fn ask(&self, principal: &Principal, command: &ControlCommand) -> Result<bool, LedgerError> {
         let mut next = self.inner.next.lock().await;
         let mut state = self.state();
         let timestamp = self.inner.clock.now();
-        let decided = decide(&state, command, timestamp)?;
+        let decided = decide(&state, principal, command, timestamp)?;
         if decided.is_empty() {
             return Ok(false);
         }
@@ -120,6 +133,7 @@ impl ControlLedger {
         events.iter().for_each(|event| changed.apply(event));
         *self.inner.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         *next = seq + 1;
+        self.inner.changes.send_modify(|count| *count += 1);
         Ok(true)
     }
 }

@@ -1,4 +1,5 @@
-//! Who may do what on a server: roles and their permissions, grants, API keys, tenants, workspaces and quotas.
+//! Who may do what on a server: roles and their permissions, grants, API keys, sessions, tenants,
+//! workspaces and quotas.
 //!
 //! **Owns** the control ledger of a server: a log of its own, beside those of the workspaces, that says which keys,
 //! tenants and workspaces there are ([`ControlEvent`], [`ControlState`]). It is decided and folded as the state of a
@@ -31,16 +32,19 @@ mod key;
 mod ledger;
 mod quotas;
 mod role;
+mod session;
 mod state;
 
 pub use decide::{ControlCommand, ControlRefusal, NewKey, decide};
 pub use event::{
-    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, TenantChanged, TenantCreated,
-    TenantRemoved, WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved, read_batch, write_batch,
+    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, SessionEnded, SessionStarted,
+    SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated,
+    WorkspaceRemoved, read_batch, write_batch,
 };
 pub use grant::{Allowed, Grant, Identity, Scope, ScopeError};
 pub use key::{KEY_PREFIX, KeyHash, KeyId, KeyText, parse_key};
 pub use ledger::{ControlLedger, LedgerError};
 pub use quotas::{Quota, Quotas};
 pub use role::{Permission, Role};
+pub use session::{Session, SessionId, SessionOf};
 pub use state::{ApiKey, ControlState, KeyStatus, Tenant, WorkspaceEntry};

@@ -6,12 +6,14 @@ use servo_core::{TenantId, Timestamp, WorkspaceId};
 use servo_engine::{Principal, PrincipalKind};
 
 use crate::event::{
-    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, TenantChanged, TenantCreated,
-    TenantRemoved, VERSION, WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved,
+    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, SessionEnded, SessionStarted,
+    SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, VERSION, WorkspaceChanged, WorkspaceCreated,
+    WorkspaceRemoved,
 };
 use crate::grant::{Grant, Identity, Scope};
 use crate::key::{KeyHash, KeyId};
 use crate::quotas::Quotas;
+use crate::session::{Session, SessionId};
 
 /// An API key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +107,9 @@ pub struct WorkspaceEntry {
 pub struct ControlState {
     keys: BTreeMap<KeyId, ApiKey>,
     tenants: BTreeMap<TenantId, Tenant>,
+    sessions: BTreeMap<SessionId, Session>,
+    /// When everything was ended that somebody had logged in with.
+    logged_out: BTreeMap<Principal, Timestamp>,
     /// Events that this version does not know.
     skipped: u64,
 }
@@ -140,6 +145,21 @@ impl ControlState {
     /// A workspace.
     pub fn workspace(&self, tenant: &TenantId, workspace: &WorkspaceId) -> Option<&WorkspaceEntry> {
         self.tenants.get(tenant)?.workspaces.get(workspace)
+    }
+
+    /// Sessions that are good at a time, by id.
+    pub fn sessions(&self, now: Timestamp) -> impl Iterator<Item = &Session> {
+        self.sessions.values().filter(move |session| now < session.expires_at)
+    }
+
+    /// A session that is good at a time.
+    pub fn session(&self, id: &SessionId, now: Timestamp) -> Option<&Session> {
+        self.sessions.get(id).filter(|session| now < session.expires_at)
+    }
+
+    /// Whether what somebody was given at a time is refused since, because an admin has logged them out.
+    pub fn is_logged_out(&self, principal: &Principal, given_at: Timestamp) -> bool {
+        self.logged_out.get(principal).is_some_and(|at| given_at <= *at)
     }
 
     /// Whether a workspace exists, and neither it nor its tenant is switched off.
@@ -220,6 +240,23 @@ impl ControlState {
                     }
                     unset.iter().for_each(|name| tenant.quotas.unset(name));
                 }
+            }
+            ControlData::SessionStarted(SessionStarted { id, holder, expires_at }) => {
+                // What is over needs no end.
+                self.sessions.retain(|_, session| at < session.expires_at);
+                let new = Session {
+                    id: id.clone(),
+                    of: holder.clone(),
+                    principal: event.principal.clone(),
+                    started_at: at,
+                    expires_at: *expires_at,
+                };
+                self.sessions.entry(id.clone()).or_insert(new);
+            }
+            ControlData::SessionEnded(SessionEnded { id }) => drop(self.sessions.remove(id)),
+            ControlData::SessionsEnded(SessionsEnded { of }) => {
+                self.sessions.retain(|_, session| session.principal != *of);
+                self.logged_out.insert(of.clone(), at);
             }
             ControlData::Unknown(_) => self.skipped += 1,
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use servo_access::{
     ControlCommand, ControlLedger, ControlRefusal, Grant, KeyStatus, KeyText, LedgerError, NewKey, Quota,
-    Role, Scope, parse_key,
+    Role, Scope, SessionId, SessionOf, parse_key,
 };
 use servo_core::{ManualClock, Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
@@ -185,4 +185,46 @@ fn an_event_of_a_newer_version_is_skipped_and_everything_else_counts() {
     events.iter().for_each(|event| state.apply(event));
     let tenants: Vec<_> = state.tenants().map(|(tenant, _)| tenant.as_str()).collect();
     assert_eq!(tenants, ["acme"]);
+}
+
+#[tokio::test]
+async fn sessions_end_when_somebody_ends_them_and_the_oldest_of_a_user_makes_room() {
+    let root = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_000_000)));
+    let ledger = open(root.path(), &clock).await;
+    let (zoe, ann) = (Principal::user("zoë"), Principal::user("ann"));
+    let id = |number: u8| SessionId::of([number; 8]);
+    let start = |number: u8, minutes: u64| ControlCommand::StartSession {
+        id: id(number),
+        holder: SessionOf::Owner,
+        expires_at: Timestamp::from_millis(1_000_000).saturating_add(Millis::from_secs(60 * minutes)),
+    };
+    ledger.ask(&ann, &start(200, 10)).await.unwrap();
+    for number in 0..51 {
+        clock.advance(Millis::new(1));
+        ledger.ask(&zoe, &start(number, 60)).await.unwrap();
+    }
+    let (state, now) = (ledger.state(), ledger.now());
+    assert!(state.session(&id(0), now).is_none(), "the oldest has made room");
+    assert_eq!(state.sessions(now).filter(|session| session.principal == zoe).count(), 50);
+    assert!(state.session(&id(200), now).is_some(), "nobody else's");
+
+    ledger.ask(&me(), &ControlCommand::EndSession(id(7))).await.unwrap();
+    let again = ledger.ask(&me(), &ControlCommand::EndSession(id(7))).await.unwrap_err();
+    assert_eq!(refusal(again), ControlRefusal::UnknownSession { id: id(7) });
+    let before = ledger.now();
+    ledger.ask(&me(), &ControlCommand::EndSessionsOf(zoe.clone())).await.unwrap();
+    clock.advance(Millis::new(1));
+    ledger.ask(&zoe, &start(100, 60)).await.unwrap();
+    let state = ledger.state();
+    let left: Vec<String> = state.sessions(ledger.now()).map(|session| session.id.to_string()).collect();
+    assert_eq!(left, [id(100).to_string(), id(200).to_string()]);
+    assert!(state.is_logged_out(&zoe, before) && !state.is_logged_out(&ann, before));
+    assert!(!state.is_logged_out(&zoe, ledger.now()), "whoever logs in afterwards is in");
+
+    drop(ledger);
+    let ledger = open(root.path(), &clock).await;
+    assert_eq!(ledger.state(), state, "and it is so after a restart");
+    clock.advance(Millis::from_secs(15 * 60));
+    assert!(ledger.state().session(&id(200), ledger.now()).is_none(), "its time is over");
 }

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::authentication::{ApiKeys, Authenticator, ServerToken, Sessions};
 use crate::login::Logins;
-use crate::oidc::ProviderTokens;
+use crate::oidc::{self, ProviderTokens};
 use crate::problem::{Code, Problem};
 use crate::views::SqlResult;
 
@@ -121,9 +121,13 @@ impl Api {
     /// Its authenticators, in the order in which they are asked.
     pub(crate) fn chain(&self) -> Vec<Arc<dyn Authenticator>> {
         let keys = self.session_keys();
-        let provider = self.oidc.iter().map(|provider| Arc::new(ProviderTokens(provider.clone())) as _);
-        let others: Vec<_> = provider.chain(self.authenticators.iter().cloned()).collect();
-        chain(self.access_token.as_ref(), self.api_keys.as_ref(), keys, &others)
+        chain(
+            self.access_token.as_ref(),
+            self.api_keys.as_ref(),
+            keys,
+            self.oidc.as_ref(),
+            &self.authenticators,
+        )
     }
 }
 
@@ -142,7 +146,7 @@ pub(crate) struct App {
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
-    /// What was found out about stale partitions, for the next who asks.
+    /// Cached results about stale partitions, for the next who asks.
     staleness: Mutex<Option<Staleness>>,
 }
 
@@ -153,6 +157,7 @@ pub(crate) fn chain(
     access_token: Option<&Arc<str>>,
     api_keys: Option<&ApiKeys>,
     session_keys: &Keyring,
+    oidc: Option<&Provider>,
     others: &[Arc<dyn Authenticator>],
 ) -> Vec<Arc<dyn Authenticator>> {
     let mut all: Vec<Arc<dyn Authenticator>> = Vec::new();
@@ -163,6 +168,10 @@ pub(crate) fn chain(
         all.push(Arc::new(keys.clone()));
     }
     all.push(Arc::new(Sessions { keys: session_keys.clone(), api_keys: api_keys.cloned() }));
+    if let Some(provider) = oidc {
+        let (provider, api_keys) = (provider.clone(), api_keys.cloned());
+        all.push(Arc::new(ProviderTokens { provider, api_keys }));
+    }
     all.extend(others.iter().cloned());
     all
 }
@@ -171,6 +180,11 @@ impl App {
     /// Verifies sessions of browsers.
     pub(crate) fn sessions(&self) -> Sessions {
         Sessions { keys: self.api.session_keys().clone(), api_keys: self.api.api_keys.clone() }
+    }
+
+    /// Whether cookies may travel over TLS alone.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.api.secure || self.api.oidc.as_ref().is_some_and(oidc::is_secure)
     }
 
     /// The keys of the server, and the control ledger that has them.

@@ -19,7 +19,7 @@ use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 use crate::reads::unknown_run;
 
-/// What is checked of a request whose permission is limited to some assets.
+/// Checks of a request whose permission is limited to some assets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AssetRule {
     /// The address names an asset.

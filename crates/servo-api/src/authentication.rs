@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use servo_access::{ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, parse_key};
+use servo_access::{
+    ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, SessionId, SessionOf, parse_key,
+};
 use servo_core::{Millis, Timestamp};
 use servo_engine::Principal;
 use servo_queue::Keyring;
@@ -51,6 +53,17 @@ impl Authenticated {
         Self { identity: Identity::owner(Principal::user(LOCAL)), credential }
     }
 
+    /// Who is counted for limits: each key for itself, everybody else by name.
+    pub(crate) fn caller(&self) -> Arc<str> {
+        match &self.credential {
+            Credential::ApiKey(id) => format!("key {id}").into(),
+            Credential::SameProcess
+            | Credential::ServerToken
+            | Credential::Session(_)
+            | Credential::Other(_) => self.identity.principal.to_string().into(),
+        }
+    }
+
     /// The session that a browser of the same one is given.
     pub fn session(&self) -> SessionOf {
         match &self.credential {
@@ -62,19 +75,11 @@ impl Authenticated {
     }
 }
 
-/// Whose session it is, as the cookie says, which is signed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "of", rename_all = "snake_case")]
-pub enum SessionOf {
-    /// Of whoever runs this server.
-    Owner,
-    /// Of whoever has an API key, for as long as that is good.
-    Key {
-        /// The key.
-        id: KeyId,
-    },
-    /// Of somebody whom another provider of identities vouched for.
-    Identity(Identity),
+/// The cookie of a session that the control ledger knows.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSession {
+    session: SessionId,
 }
 
 /// Knows one kind of credential.
@@ -166,6 +171,30 @@ impl ApiKeys {
         }
     }
 
+    /// Begins a session, which is in the ledger from then on; gives the content of its cookie.
+    async fn start_session(&self, of: SessionOf, now: Timestamp, lives: Millis) -> Result<Vec<u8>, Problem> {
+        let principal = match &of {
+            SessionOf::Owner => Principal::user(LOCAL),
+            SessionOf::Key { id } => self.holder(id, now)?.principal,
+            SessionOf::Identity(identity) => identity.principal.clone(),
+        };
+        let mut random = [0u8; 8];
+        getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
+        let session = SessionId::of(random);
+        let expires_at = now.saturating_add(lives);
+        let start = ControlCommand::StartSession { id: session.clone(), holder: of, expires_at };
+        self.control.ask(&principal, &start).await?;
+        serde_json::to_vec(&RecordedSession { session }).map_err(|error| Problem::internal(&error))
+    }
+
+    /// Whose session a cookie is, if it has not ended.
+    fn session(&self, content: &[u8], now: Timestamp) -> Result<SessionOf, Problem> {
+        let ended = || Problem::new(Code::Unauthenticated, "the session has ended; log in again");
+        let RecordedSession { session } = serde_json::from_slice(content).map_err(|_| ended())?;
+        let state = self.control.state();
+        state.session(&session, now).map(|session| session.of.clone()).ok_or_else(ended)
+    }
+
     /// Records in the ledger when keys were last used: those whose record is old, or all of them at the end.
     pub async fn record_uses(&self, all: bool) -> Result<(), LedgerError> {
         let state = self.control.state();
@@ -202,12 +231,38 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
+    /// Begins a session; gives the text of its cookie.
+    pub(crate) async fn start(
+        &self,
+        of: SessionOf,
+        now: Timestamp,
+        lives: Millis,
+    ) -> Result<String, Problem> {
+        let content = match &self.api_keys {
+            Some(keys) => keys.start_session(of, now, lives).await?,
+            None => serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?,
+        };
+        Ok(self.keys.seal_session(now.saturating_add(lives), &content))
+    }
+
+    /// Ends the session of a cookie, if it is one that the ledger knows.
+    pub(crate) async fn end(&self, session: &str, now: Timestamp) -> Result<(), Problem> {
+        let (Ok(who), Some(keys)) = (self.verify(session, now), &self.api_keys) else { return Ok(()) };
+        let Ok(content) = self.keys.verify_session(session, now) else { return Ok(()) };
+        let Ok(RecordedSession { session }) = serde_json::from_slice(&content) else { return Ok(()) };
+        keys.control.ask(&who.identity.principal, &ControlCommand::EndSession(session)).await?;
+        Ok(())
+    }
+
     /// Whose session it is, if it is a good one.
     pub(crate) fn verify(&self, session: &str, now: Timestamp) -> Result<Authenticated, Problem> {
         let content = self.keys.verify_session(session, now)?;
-        let of: SessionOf = serde_json::from_slice(&content).map_err(|_| {
-            Problem::new(Code::Unauthenticated, "the session is of another version; log in again")
-        })?;
+        let of = match &self.api_keys {
+            Some(keys) => keys.session(&content, now)?,
+            None => serde_json::from_slice(&content).map_err(|_| {
+                Problem::new(Code::Unauthenticated, "the session is of another version; log in again")
+            })?,
+        };
         let identity = match (&of, &self.api_keys) {
             (SessionOf::Owner, _) => Identity::owner(Principal::user(LOCAL)),
             (SessionOf::Key { id }, Some(keys)) => keys.holder(id, now)?,

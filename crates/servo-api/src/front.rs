@@ -5,16 +5,18 @@
 //! workspace is answered as if it did not exist, before anything is looked up.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Request, Response, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use axum::response::IntoResponse;
 use data_encoding::HEXLOWER;
+use futures::StreamExt;
 use http_body_util::BodyExt;
+use servo_access::ControlLedger;
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_runtime::{Host, InUse, SystemClock, WorkspaceKey};
 use tokio::sync::watch;
@@ -25,11 +27,14 @@ use crate::app::{Api, App, Shared};
 use crate::authentication::{Authenticated, Authenticator, authenticate};
 use crate::guard::{guarded, with_headers};
 use crate::problem::{Code, Problem};
+use crate::rates::{Limited, OpenStream, RateLimits, Rates, Standing};
 use crate::routes;
 
 /// How addresses that name a workspace begin.
 const PREFIX: &str = "/api/v1/t/";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// How often it is looked whether the credential of a stream has expired.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest request id that is taken from a caller.
 const LONGEST_ID: usize = 128;
 
@@ -111,7 +116,10 @@ struct Opened {
 /// The front of a server.
 pub(crate) struct Front {
     workspaces: Arc<dyn Workspaces>,
-    authenticators: Vec<Arc<dyn Authenticator>>,
+    authenticators: Arc<[Arc<dyn Authenticator>]>,
+    /// The control ledger, if the server has one.
+    control: Option<ControlLedger>,
+    rates: Rates,
     hosts: Vec<String>,
     host: Host<Opened>,
     closing: watch::Sender<bool>,
@@ -121,10 +129,13 @@ impl Front {
     pub(crate) fn new(
         workspaces: Arc<dyn Workspaces>,
         authenticators: Vec<Arc<dyn Authenticator>>,
+        control: Option<ControlLedger>,
+        limits: RateLimits,
         hosts: Vec<String>,
     ) -> Arc<Self> {
         let (host, closing) = (Host::default(), watch::Sender::new(false));
-        Arc::new(Self { workspaces, authenticators, hosts, host, closing })
+        let (authenticators, rates) = (authenticators.into(), Rates::new(limits));
+        Arc::new(Self { workspaces, authenticators, control, rates, hosts, host, closing })
     }
 
     /// Answers a request, and says so in the log.
@@ -183,24 +194,60 @@ impl Front {
         if let Some((_, rest)) = named {
             parts.uri = rest;
         }
+        let (standing, room) = match &who {
+            Ok(who) => match self.limited(who, &key, parts) {
+                Ok(counted) => counted,
+                Err(limited) => {
+                    let mut response = (*limited.problem).into_response();
+                    limited.standing.tell(&mut response, SystemClock.now());
+                    return Ok(response);
+                }
+            },
+            // What only the workspace knows is judged by it.
+            Err(_) => (None, None),
+        };
         if let Ok(who) = who {
             parts.extensions.insert(who);
         }
         let opened = self.opened(&key).await?;
+        let credential = Shown { method: parts.method.clone(), headers: parts.headers.clone() };
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = parts.uri.clone();
         *request.version_mut() = parts.version;
         *request.headers_mut() = std::mem::take(&mut parts.headers);
         *request.extensions_mut() = std::mem::take(&mut parts.extensions);
-        let Ok(response) = routes::answer(opened.router.clone(), request).await;
+        let Ok(mut response) = routes::answer(opened.router.clone(), request).await;
+        if let Some(standing) = standing {
+            standing.tell(&mut response, SystemClock.now());
+        }
+        let response = match &self.control {
+            Some(control) if is_stream(&response) => {
+                let refused = credential.refused(self.authenticators.clone(), control.changes());
+                response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(refused))))
+            }
+            Some(_) | None => response,
+        };
         // It is in use until the last byte is sent: streams take long.
         Ok(response.map(|body| {
             Body::new(body.map_frame(move |frame| {
-                let _in_use = &opened;
+                let _in_use = (&opened, &room);
                 frame
             }))
         }))
+    }
+
+    /// Counts a request of somebody, and the stream that it may be answered with.
+    fn limited(
+        &self,
+        who: &Authenticated,
+        key: &WorkspaceKey,
+        parts: &Parts,
+    ) -> Result<(Option<Standing>, Option<OpenStream>), Limited> {
+        let (method, path, caller) = (&parts.method, parts.uri.path(), who.caller());
+        let room = self.rates.open(method, path, key, caller.clone())?;
+        let standing = self.rates.take(method, path, key, caller, Instant::now())?;
+        Ok((standing, room))
     }
 
     /// A workspace that somebody names who has credentials of a workspace. Where there is one alone, it judges them, and
@@ -219,7 +266,9 @@ impl Front {
         if let Some((tenant, workspace)) = who.identity.only_workspace() {
             return Ok((tenant.clone(), workspace.clone()));
         }
-        let is_about_none = !path.starts_with("/api/v1/") || path.starts_with("/api/v1/admin/");
+        let is_about_none = !path.starts_with("/api/v1/")
+            || path.starts_with("/api/v1/admin/")
+            || path == "/api/v1/workspaces";
         if is_about_none || who.identity.sees(&usual.0, &usual.1) {
             return Ok(usual);
         }
@@ -302,6 +351,39 @@ impl Front {
         let mut closing = self.closing.subscribe();
         // The sender is in `self`, so it cannot be gone.
         let _closing = closing.wait_for(|closing| *closing).await;
+    }
+}
+
+/// Whether an answer goes on until somebody ends it.
+fn is_stream(response: &Response<Body>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// The credential of a request whose answer is a stream.
+struct Shown {
+    method: Method,
+    headers: HeaderMap,
+}
+
+impl Shown {
+    /// Resolves when the credential is not good any more: revoked, ended or expired.
+    async fn refused(self, authenticators: Arc<[Arc<dyn Authenticator>]>, mut changes: watch::Receiver<u64>) {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        (parts.method, parts.headers) = (self.method, self.headers);
+        if authenticate(&authenticators, &parts, SystemClock.now()).await.is_err() {
+            // Its workspace knows it, not the server.
+            return futures::future::pending().await;
+        }
+        loop {
+            let changed = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await;
+            let is_closed = matches!(changed, Ok(Err(_)));
+            match authenticate(&authenticators, &parts, SystemClock.now()).await {
+                Err(problem) if problem.code == Code::Unauthenticated => return,
+                Ok(_) | Err(_) if is_closed => return,
+                Ok(_) | Err(_) => {}
+            }
+        }
     }
 }
 

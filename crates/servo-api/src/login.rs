@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
 use data_encoding::HEXLOWER;
+use servo_access::SessionOf;
 use servo_core::Millis;
 
 use crate::access::is_equal;
-use crate::authentication::SessionOf;
 use crate::problem::{Code, Problem};
 
 /// How long a session lives.

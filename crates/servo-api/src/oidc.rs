@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::{Millis, Timestamp};
 use servo_oidc::{BrowserLogin, Provider, looks_like_token};
 
-use crate::authentication::{Authenticated, Authenticator, Credential, bearer};
+use crate::authentication::{ApiKeys, Authenticated, Authenticator, Credential, bearer};
 use crate::problem::{Code, Problem};
 
 /// How long a session lives that a provider vouched for: groups may have changed meanwhile.
@@ -18,7 +18,11 @@ pub(crate) const LOGIN: Millis = Millis::from_secs(600);
 const KIND: &str = "oidc";
 
 /// Tokens of a provider.
-pub(crate) struct ProviderTokens(pub(crate) Provider);
+pub(crate) struct ProviderTokens {
+    pub(crate) provider: Provider,
+    /// Has the ledger that says who was logged out.
+    pub(crate) api_keys: Option<ApiKeys>,
+}
 
 #[async_trait]
 impl Authenticator for ProviderTokens {
@@ -26,8 +30,14 @@ impl Authenticator for ProviderTokens {
         let Some(token) = bearer(&request.headers).filter(|token| looks_like_token(token)) else {
             return Ok(None);
         };
-        let claims = self.0.verify(token, now).await.map_err(problem)?;
-        let identity = self.0.identity(&claims);
+        let claims = self.provider.verify(token, now).await.map_err(problem)?;
+        let identity = self.provider.identity(&claims);
+        let issued = Timestamp::from_millis(claims.issued.saturating_mul(1_000));
+        let control = self.api_keys.as_ref().map(ApiKeys::control);
+        if control.is_some_and(|control| control.state().is_logged_out(&identity.principal, issued)) {
+            let detail = "an admin has ended your sessions; log in again";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        }
         Ok(Some(Authenticated { identity, credential: Credential::Other(KIND) }))
     }
 }
@@ -53,19 +63,20 @@ pub(crate) fn problem(error: servo_oidc::Error) -> Problem {
 }
 
 /// Where the provider sends browsers back to.
-pub(crate) fn callback(provider: &Provider, headers: &HeaderMap) -> Result<String, Problem> {
+pub(crate) fn callback(provider: &Provider, headers: &HeaderMap, is_secure: bool) -> Result<String, Problem> {
     let base = match &provider.config().public_url {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => {
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
             let host = host.ok_or_else(|| Problem::invalid("host", "the request names no host"))?;
-            format!("http://{host}")
+            let scheme = if is_secure { "https" } else { "http" };
+            format!("{scheme}://{host}")
         }
     };
     Ok(format!("{base}/login/callback"))
 }
 
-/// Whether cookies may travel over TLS alone.
+/// Whether a provider sends browsers to an address with TLS.
 pub(crate) fn is_secure(provider: &Provider) -> bool {
     provider.config().public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
 }

@@ -13,6 +13,7 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
         /// Machine-readable code of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+        #[schema(rename_all = "snake_case")]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
             /// A code of a newer server.
@@ -66,6 +67,8 @@ codes! {
     UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
     /// There is no such API key.
     UnknownKey = "unknown_key", NOT_FOUND, "Unknown key";
+    /// There is no such session, or it has ended.
+    UnknownSession = "unknown_session", NOT_FOUND, "Unknown session";
     /// There is no such tenant.
     UnknownTenant = "unknown_tenant", NOT_FOUND, "Unknown tenant";
     /// There is no such run.
@@ -166,6 +169,8 @@ codes! {
     Unplannable = "unplannable", UNPROCESSABLE_ENTITY, "No such plan";
     /// A limit is reached.
     QuotaExceeded = "quota_exceeded", TOO_MANY_REQUESTS, "Quota exceeded";
+    /// Too many requests in too short a time.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
     /// An internal error.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// The event to wait for has not come in time.

@@ -191,6 +191,7 @@ impl From<ControlRefusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             ControlRefusal::UnknownKey { .. } => Problem::new(Code::UnknownKey, detail),
+            ControlRefusal::UnknownSession { .. } => Problem::new(Code::UnknownSession, detail),
             ControlRefusal::UnknownTenant { .. } => Problem::new(Code::UnknownTenant, detail),
             ControlRefusal::UnknownWorkspace { .. } => Problem::new(Code::UnknownWorkspace, detail),
             ControlRefusal::TenantExists { .. } | ControlRefusal::WorkspaceExists { .. } => {

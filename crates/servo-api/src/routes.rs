@@ -34,6 +34,7 @@ mod retention;
 mod runs;
 mod schedules;
 mod sensors;
+mod sessions;
 mod settings;
 mod sql;
 mod staleness;
@@ -101,6 +102,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(login::create))
         .routes(routes!(provider_login::options))
         .routes(routes!(me::show))
+        .routes(routes!(me::workspaces))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -200,6 +202,9 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(logs::write))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::end_all))
+        .routes(routes!(sessions::end))
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::disable))
         .routes(routes!(tenants::enable))

@@ -10,6 +10,7 @@ use axum::body::Body;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use servo_oidc::Provider;
 use servo_queue::Keyring;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,12 +21,16 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::{Api, chain};
 use crate::authentication::{ApiKeys, Authenticator};
 use crate::front::{Front, One, Workspaces};
+use crate::rates::RateLimits;
 use crate::tls::Certificate;
 
 /// Connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
 /// How long a request may take to say what it wants, and a connection may have nothing to say.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
+/// Headers of a request, and how long all of them may be together.
+const MAX_HEADERS: usize = 100;
+const MAX_HEAD: usize = 256 << 10;
 /// How long the handshake of TLS may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// How long requests in progress may take after a shutdown began.
@@ -33,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often it is looked for workspaces that nobody needs, and for another certificate.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What a server of many workspaces serves, and how.
+/// Configuration of a server of many workspaces.
 pub struct Served {
     /// The workspaces.
     pub workspaces: Arc<dyn Workspaces>,
@@ -43,8 +48,12 @@ pub struct Served {
     pub api_keys: Option<ApiKeys>,
     /// Signs sessions of browsers.
     pub session_keys: Keyring,
+    /// The identity provider that callers log in with, if there is one.
+    pub oidc: Option<Provider>,
     /// Authenticators of other kinds, which are asked in turn after those for the token, keys and sessions.
     pub authenticators: Vec<Arc<dyn Authenticator>>,
+    /// How often callers may ask.
+    pub limits: RateLimits,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
     /// The certificate; without one it is plain HTTP.
@@ -61,7 +70,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let (authenticators, hosts) = (api.chain(), api.hosts.clone());
-    let front = Front::new(Arc::new(One(api)), authenticators, hosts);
+    let control = api.api_keys.as_ref().map(|keys| keys.control().clone());
+    let front = Front::new(Arc::new(One(api)), authenticators, control, RateLimits::NONE, hosts);
     accept(listener, None, &front, shutdown).await
 }
 
@@ -76,13 +86,16 @@ pub async fn serve_many(
         access_token,
         api_keys,
         session_keys,
+        oidc,
         authenticators,
+        limits,
         hosts,
         certificate,
         idle_after,
     } = served;
-    let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, &authenticators);
-    let front = Front::new(workspaces, all, hosts);
+    let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, oidc.as_ref(), &authenticators);
+    let control = api_keys.as_ref().map(|keys| keys.control().clone());
+    let front = Front::new(workspaces, all, control, limits, hosts);
     let acceptor = certificate.as_ref().map(Certificate::acceptor).transpose().map_err(io::Error::other)?;
     let looking = tokio::spawn(look(front.clone(), certificate, idle_after));
     let served = accept(listener, acceptor, &front, shutdown).await;
@@ -174,6 +187,7 @@ async fn answer(
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+    server.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

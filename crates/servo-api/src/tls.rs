@@ -28,7 +28,7 @@ pub enum TlsError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What it should have.
+        /// The expected content.
         what: &'static str,
         /// The problem.
         problem: String,

@@ -44,8 +44,8 @@ mod tasks;
 mod workers;
 
 pub use admin::{
-    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuota, TenantQuotas,
-    WorkspaceBody, WorkspaceInfo,
+    ApiKey, CreatedKey, EndSessionsBody, KeyBody, QuotasBody, ServerChanged, Session, Tenant, TenantBody,
+    TenantQuota, TenantQuotas, WorkspaceBody, WorkspaceInfo,
 };
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
@@ -76,7 +76,7 @@ pub use logins::{LoginLink, LoginOptions, OidcOptions};
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
-pub use me::Me;
+pub use me::{Me, VisibleWorkspace};
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, FreshnessStatusName,
     GatingDecisionName, OutcomeName, OutputStateName, RunStateName, SettingOriginName, TaskStateName,
@@ -88,7 +88,8 @@ pub use pages::{
     ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
     ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
     NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
-    SensorEvalPage, SensorPage, TaskPage, TenantPage, TickPage, WorkspaceInfoPage,
+    SensorEvalPage, SensorPage, SessionPage, TaskPage, TenantPage, TickPage, VisibleWorkspacePage,
+    WorkspaceInfoPage,
 };
 pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};

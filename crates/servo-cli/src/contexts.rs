@@ -105,7 +105,7 @@ impl Contexts {
     /// The key that is kept for a server.
     pub(crate) fn key_of(&self, url: &str) -> Option<&str> {
         let is_it = |context: &&Context| context.url.trim_end_matches('/') == url.trim_end_matches('/');
-        self.contexts.values().find(is_it)?.key.as_deref()
+        self.contexts.values().filter(is_it).find_map(|context| context.key.as_deref())
     }
 }
 

@@ -16,10 +16,19 @@ struct File {
 /// The provider that a file configures. `SERVO_OIDC_CLIENT_SECRET` is the secret of the client, if there is one.
 pub(crate) fn provider(file: &Path) -> anyhow::Result<Provider> {
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let File { mut oidc } =
+    let File { oidc } =
         toml::from_str(&text).with_context(|| format!("{} is not as expected", file.display()))?;
-    if let Ok(secret) = std::env::var("SERVO_OIDC_CLIENT_SECRET") {
+    configured(oidc).with_context(|| file.display().to_string())
+}
+
+/// The provider of a table `[oidc]`.
+pub(crate) fn of_table(table: toml::Table) -> anyhow::Result<Provider> {
+    configured(table.try_into().context("[oidc] is not as expected")?)
+}
+
+fn configured(mut oidc: Config) -> anyhow::Result<Provider> {
+    if let Some(secret) = std::env::var("SERVO_OIDC_CLIENT_SECRET").ok().filter(|secret| !secret.is_empty()) {
         oidc.client_secret = Some(secret.into());
     }
-    Provider::new(oidc).with_context(|| file.display().to_string())
+    Ok(Provider::new(oidc)?)
 }

@@ -44,6 +44,9 @@ pub(crate) struct Location {
     /// Whether the address of the server is of an argument, not of the environment.
     #[arg(skip)]
     pub(crate) is_url_flag: bool,
+    /// Whether the key is of an argument, not of the environment.
+    #[arg(skip)]
+    pub(crate) is_key_flag: bool,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::contexts::{Context, Contexts, LOCAL};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::target::Target;
+use crate::target::{Target, key_for};
 
 /// Longest key that is read.
 const MAX_KEY: u64 = 64 << 10;
@@ -72,7 +72,7 @@ pub(crate) async fn login(
         bail!("{name:?} cannot be the name of a context; give another one with --name");
     }
     client.version().await.with_context(|| format!("{} is no server of Servo", options.server))?;
-    let (key, refresh_token) = match (options.key_stdin, location.key.clone()) {
+    let (key, refresh_token) = match (options.key_stdin, key_for(location, client.server())) {
         (true, _) => (read_key()?, None),
         (false, Some(key)) => (key, None),
         (false, None) => match client.login_options().await?.oidc {

@@ -55,6 +55,7 @@ mod schedules;
 mod sensors;
 mod serve;
 mod session;
+mod sessions;
 mod sql;
 mod sql_engine;
 mod staleness;
@@ -124,7 +125,7 @@ enum Command {
     Context(login::Command),
     /// Run tasks of a server on this machine, or list those who do.
     #[command(
-        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
+        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker --context prod\n  servo worker list"
     )]
     Worker(worker::Options),
     /// Look at what the project declares.
@@ -236,6 +237,9 @@ enum Admin {
     /// Create, list and revoke the keys that people and programs show a server.
     #[command(subcommand)]
     ApiKeys(api_keys::Command),
+    /// List and end the sessions of people who have logged in to a server with a browser.
+    #[command(subcommand)]
+    Sessions(sessions::Command),
     /// Create, list, switch off and remove tenants of a server.
     #[command(subcommand)]
     Tenants(tenants::TenantCommand),
@@ -321,6 +325,7 @@ fn main() -> ExitCode {
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.location.is_addressed = ["tenant", "workspace"].iter().any(|name| is_given(&matches, name));
         cli.location.is_url_flag = comes_from(&matches, "url", |source| source == ValueSource::CommandLine);
+        cli.location.is_key_flag = comes_from(&matches, "key", |source| source == ValueSource::CommandLine);
         Ok(cli)
     });
     let mut cli = match parsed {
@@ -385,6 +390,7 @@ fn main() -> ExitCode {
             }
             Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
             Command::Admin(Admin::ApiKeys(command)) => api_keys::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::Sessions(command)) => sessions::run(&cli.location, &command, format).await,
             Command::Admin(Admin::Tenants(command)) => {
                 tenants::tenants(&cli.location, &command, format).await
             }

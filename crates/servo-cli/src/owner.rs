@@ -140,7 +140,7 @@ pub(crate) fn token_of(location: &Location, server: &str) -> Option<String> {
 }
 
 /// Whether two addresses are of one server: `localhost` is a name of the loopback.
-fn is_same_server(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
     let plain = |url: &str| url.trim_end_matches('/').replace("//localhost", "//127.0.0.1");
     plain(one) == plain(other)
 }

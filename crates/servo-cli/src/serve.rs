@@ -46,7 +46,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let token = random_token()?;
     let session_keys = KeysFile::of_server(location)?.ring()?;
     let api_keys = ApiKeys::new(control);
-    let slots = config.slots;
+    let (slots, oidc, limits) = (config.slots, config.oidc.clone(), config.limits);
     let url = format!("{scheme}://{}", if at.ip().is_unspecified() { reachable(at) } else { at.to_string() });
     let workspaces =
         ServedWorkspaces::new(location, stores, config, &token, &api_keys, &session_keys, url.clone());
@@ -69,7 +69,9 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         access_token: Some(token.into()),
         api_keys: Some(api_keys.clone()),
         session_keys,
+        oidc,
         authenticators: Vec::new(),
+        limits,
         hosts: workspaces.hosts(),
         certificate,
         idle_after: workspaces.idle_after(),

@@ -33,10 +33,25 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A server that an option of a command names.
+    pub(crate) fn named(location: &Location, url: &str, origin: &'static str) -> anyhow::Result<Self> {
+        if location.target.context.is_some() {
+            bail!("{origin} and --context name a server each; give one");
+        }
+        Self::at(url, key_for(location, url), origin)
+    }
+
+    /// A server that is shown a key, or the one that is kept for it.
+    fn at(url: &str, key: Option<String>, origin: &'static str) -> anyhow::Result<Self> {
+        let key = match key {
+            Some(key) => Some(key),
+            None => Contexts::read()?.key_of(url).map(str::to_owned),
+        };
+        Ok(Self { url: url.to_owned(), key, context: None, origin })
+    }
+
     /// The server that is meant; none if it is the one of this directory.
     pub(crate) fn of(location: &Location) -> anyhow::Result<Option<Self>> {
-        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-        let key = || location.key.clone().or_else(|| variable("SERVO_TOKEN"));
         let url = location.url.clone().filter(|url| !url.is_empty());
         let (name, origin) = match (&location.target.context, url, variable("SERVO_CONTEXT")) {
             (Some(_), Some(_), _) if location.is_url_flag => {
@@ -44,10 +59,9 @@ impl Target {
             }
             (Some(name), ..) => (name.clone(), "--context"),
             (None, Some(url), _) => {
-                let kept = || Contexts::read().map(|contexts| contexts.key_of(&url).map(str::to_owned));
-                let key = key().map_or_else(kept, |key| Ok(Some(key)))?;
                 let origin = if location.is_url_flag { "--url" } else { "SERVO_URL" };
-                return Ok(Some(Self { url, key, context: None, origin }));
+                let token = || variable("SERVO_TOKEN").filter(|_| is_meant_for(&url));
+                return Self::at(&url, key_for(location, &url).or_else(token), origin).map(Some);
             }
             (None, None, Some(name)) => (name, "SERVO_CONTEXT"),
             (None, None, None) => match Contexts::read()?.current {
@@ -60,7 +74,13 @@ impl Target {
         }
         let contexts = Contexts::read()?;
         let context = contexts.named(&name).context(origin)?;
-        let key = key().or_else(|| context.key.clone());
+        let flag = location.key.clone().filter(|_| location.is_key_flag);
+        // Of a context, its own key is meant: that of the environment is for the server that is named there.
+        let of_environment = || {
+            let is_named = variable("SERVO_URL").is_some();
+            key_for(location, &context.url).filter(|_| is_named)
+        };
+        let key = flag.or_else(|| context.key.clone()).or_else(of_environment);
         Ok(Some(Self { url: context.url.clone(), key, context: Some(name), origin }))
     }
 
@@ -74,6 +94,25 @@ impl Target {
         }
         Ok(client)
     }
+}
+
+/// The key that was given for a server: that of `--key`, or that of the environment, unless the environment names
+/// another server, for which it is meant.
+pub(crate) fn key_for(location: &Location, url: &str) -> Option<String> {
+    if location.is_key_flag {
+        return location.key.clone();
+    }
+    location.key.clone().filter(|_| is_meant_for(url))
+}
+
+/// Whether what the environment has is for a server: it is for the one that it names, if it names one.
+fn is_meant_for(url: &str) -> bool {
+    variable("SERVO_URL").is_none_or(|named| owner::is_same_server(&named, url))
+}
+
+/// A variable of the environment that says something.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl std::fmt::Display for Target {

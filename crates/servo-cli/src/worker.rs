@@ -19,9 +19,11 @@ use crate::dev::parse_worker_key;
 use crate::exit::Exit;
 use crate::keys_file::KeysFile;
 use crate::location::Location;
+use crate::login;
 use crate::materialize::default_slots;
 use crate::output::Format;
 use crate::session;
+use crate::target::Target;
 use membership::Membership;
 
 /// Options of `servo worker`.
@@ -30,10 +32,10 @@ use membership::Membership;
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Address of the server.
-    #[arg(long, env = "SERVO_URL", value_name = "URL")]
+    /// Address of the server [default: that of --context or SERVO_URL, or the context in use].
+    #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Key that the server requires of workers [default: --key, or that of the directory of state].
+    /// Key that the server requires of workers [default: --key or that of the context, or that of the directory of state].
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_worker_key)]
     worker_key: Option<String>,
     /// Queue to take tasks from; may be given several times.
@@ -66,8 +68,12 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 }
 
 async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
-    let server = options.server.as_ref().or(location.url.as_ref());
-    let server = server.context("--server says which server to ask for tasks")?;
+    let mut target = match &options.server {
+        Some(server) => Target::named(location, server, "--server")?,
+        None => Target::of(location)?.context("--server says which server to ask for tasks")?,
+    };
+    login::renew(&mut target).await?;
+    let server = target.url.as_str();
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let layout = Layout::new(location.tenant.clone(), location.workspace.clone());
@@ -75,11 +81,11 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         Some(place) => DataRoot::open(&place, &layout).context("storage in servo.toml")?,
         None => DataRoot::directory(&location.dir(), &layout)?,
     };
-    let key = match options.worker_key.as_ref().or(location.key.as_ref()) {
+    let key = match options.worker_key.as_ref().or(target.key.as_ref()) {
         Some(key) => key.clone(),
         None => KeysFile::worker_key_of(location)?.with_context(|| {
             format!(
-                "{} has no key for workers; give the server and this worker the same --worker-key and --key",
+                "{} has no key for workers; make a key with servo admin api-keys create NAME --role worker, and give it to this worker as SERVO_KEY",
                 location.tenant_dir().display()
             )
         })?,

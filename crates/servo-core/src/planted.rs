@@ -58,7 +58,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -82,6 +82,7 @@ impl Mistake {
         Self::LostWorkerCounted,
         Self::SlotLeakedByLostWorker,
         Self::UnprovenWorkerRegistered,
+        Self::WipeUndoneByLateResult,
     ];
 }
 

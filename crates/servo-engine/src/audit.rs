@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 /// A change that somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
-    /// What was to be done, such as `run.cancel`.
+    /// The operation, such as `run.cancel`.
     pub action: &'static str,
     /// To what: a run, a project, a name of dynamic partitions, an asset.
     pub subject: String,

@@ -20,7 +20,7 @@ use crate::state::Cursor;
 /// Partitions of assets, by position.
 pub(crate) type Sets = BTreeMap<u32, PartitionSet>;
 
-/// What a backfill makes, with the definitions that are deployed.
+/// The targets of a backfill, with the definitions that are deployed.
 pub(crate) struct Chunks<'a> {
     definitions: &'a Definitions,
     at: PartitionContext<'a>,
@@ -49,7 +49,7 @@ pub(crate) struct Chunk {
     pub(crate) partition_keys: Vec<KeyRange>,
     /// The last of its driving partitions.
     pub(crate) through: Option<PartitionKey>,
-    /// What its run makes.
+    /// The targets of its run.
     pub(crate) sets: Sets,
 }
 
@@ -175,13 +175,13 @@ impl<'a> Chunks<'a> {
         Ok(None)
     }
 
-    /// What is left after the cursor, of all assets.
+    /// The remaining targets after the cursor, of all assets.
     pub(crate) fn remaining(&self, cursor: Option<&Cursor>) -> Result<Sets, String> {
         let rest: BTreeMap<usize, PartitionSet> = self.rest(cursor)?.into_iter().collect();
         Ok(self.spread(&rest))
     }
 
-    /// What the run of a chunk that was planned makes.
+    /// The targets of the run of a chunk that was planned.
     pub(crate) fn sets_of(&self, asset: &AssetKey, ranges: &[KeyRange]) -> Result<Sets, String> {
         let driver = self.driver_of(asset)?;
         let (set, last) = match &self.drivers[driver].partitions {
@@ -195,7 +195,7 @@ impl<'a> Chunks<'a> {
         Ok(last.map(|last| self.chunk(driver, set, &last).sets).unwrap_or_default())
     }
 
-    /// What the tasks of some sets read of the backfill and do not make themselves.
+    /// Partitions of the backfill that the tasks of some sets read and do not make themselves.
     pub(crate) fn read_from_others(&self, sets: &Sets) -> Sets {
         let mut read = Sets::new();
         for (asset, set) in sets {

@@ -224,12 +224,12 @@ pub struct TriggerRun {
     pub request: RunRequest,
     /// The tasks to run; none if the request seemed to be a repeat when it was to be planned.
     pub plan: Option<Box<RunPlan>>,
-    /// What the tables say about the run key.
+    /// The run key's row in the tables.
     pub stored_key: StoredRunKey,
     fingerprint: Fingerprint,
 }
 
-/// What the tables say about a run key. Memory knows the keys that are newer.
+/// A run key's row in the tables. Memory holds the keys that are newer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRunKey {
     /// Hash of the request that the run was asked for with; none if the tables do not have the key.
@@ -500,7 +500,7 @@ pub struct DenyRequest {
     pub permission: &'static str,
     /// The role that has it.
     pub role: &'static str,
-    /// What was asked for, as an address.
+    /// The request, as an address.
     pub subject: String,
     /// Who asks.
     pub caller: Caller,
@@ -527,9 +527,9 @@ pub struct TriggerSchedule {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, beside those of the definition.
     pub config: BTreeMap<String, String>,
-    /// What its function returned, if it has one.
+    /// The return value of its function, if it has one.
     pub evaluated: Option<EvaluationResult>,
-    /// What the tables say about run keys that the function has chosen, by whole key.
+    /// Rows in the tables of run keys that the function has chosen, by whole key.
     pub stored_keys: BTreeMap<Arc<str>, StoredRunKey>,
     /// Who asks.
     pub caller: Caller,
@@ -619,7 +619,7 @@ pub struct EvaluatedByHand {
     pub expected_state_version: u64,
     /// The result.
     pub report: EvaluationReport,
-    /// What the tables say about run keys that the function has chosen, by whole key.
+    /// Rows in the tables of run keys that the function has chosen, by whole key.
     pub stored_keys: BTreeMap<Arc<str>, StoredRunKey>,
     /// Who asks.
     pub caller: Caller,
@@ -632,7 +632,7 @@ pub struct CreateBackfill {
     pub request: BackfillRequest,
     /// The backfill whose failures it makes again.
     pub parent: Option<BackfillId>,
-    /// What is to be made.
+    /// The assets and partitions to materialize.
     pub preview: BackfillPreview,
     /// The parts of the state that this was found with.
     pub basis: PlanBasis,

@@ -67,7 +67,7 @@ pub struct Dep {
     pub mapping: Arc<Mapping>,
     /// Partitions that were never made are left out.
     pub available: bool,
-    /// What happens in a run in which a check blocks it.
+    /// The behaviour in a run in which a check blocks it.
     pub on_blocked: OnBlocked,
 }
 

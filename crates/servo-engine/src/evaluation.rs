@@ -94,7 +94,7 @@ pub enum Call {
 /// The result of a call, as a worker reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationReport {
-    /// What the function returned, or how it failed.
+    /// The return value of the function, or its failure.
     pub outcome: EvaluationOutcome,
     /// The end of what it printed and logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub struct Evaluated {
     pub subject: Subject,
     /// The result.
     pub report: EvaluationReport,
-    /// What the tables say about run keys that the function has chosen, by whole key.
+    /// Rows in the tables of run keys that the function has chosen, by whole key.
     pub stored_keys: BTreeMap<Arc<str>, StoredRunKey>,
 }
 

@@ -110,7 +110,7 @@ impl Event {
     }
 }
 
-/// What the envelope says about a payload.
+/// The fields of the envelope that follow from a payload.
 pub trait Payload {
     /// The same fact always has the same key (ADR-034).
     fn idempotency_key(&self) -> String;

@@ -94,7 +94,7 @@ impl ErrorCode {
         }
     }
 
-    /// What usually helps; none where only the message can tell.
+    /// The suggested action; none where only the message can tell.
     pub const fn suggested_action(self) -> Option<&'static str> {
         match self {
             ErrorCode::NetworkError | ErrorCode::RateLimited | ErrorCode::ServiceUnavailable => {

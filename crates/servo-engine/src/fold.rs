@@ -12,8 +12,9 @@ mod definitions;
 mod dispatch;
 mod expiry;
 mod freshness;
+pub(crate) mod incidents;
 mod materializations;
-pub(crate) mod notifications;
+mod notifications;
 mod outputs;
 mod partition_life;
 mod partitions;
@@ -190,7 +191,7 @@ impl State {
             EventData::NotificationRequested(payload) => notifications::requested(self, at, payload),
             EventData::NotificationAttempted(payload) => notifications::attempted(self, at, payload),
             EventData::QueueServiceChanged(payload) => {
-                notifications::queue_changed(self, at, payload, &event.idempotency_key)
+                incidents::queue_changed(self, at, payload, &event.idempotency_key)
             }
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;

@@ -467,7 +467,7 @@ impl WorkerState {
 }
 
 named_enum! {
-    /// What a notification rule is about.
+    /// The trigger of a notification rule.
     NotificationTrigger {
         /// A run has failed, or took too long.
         RunFailed = "run_failed",

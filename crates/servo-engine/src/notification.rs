@@ -28,7 +28,7 @@ pub(crate) const NAMED_ASSETS: usize = 20;
 /// The longest error that a notification repeats.
 pub(crate) const MAX_ERROR: usize = 2_000;
 
-/// What has happened: the facts that a notification tells.
+/// The occurrence that a notification reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// When.
@@ -106,7 +106,7 @@ pub struct Delivery {
     pub destination: u32,
     /// Why.
     pub trigger: NotificationTrigger,
-    /// What has happened.
+    /// The occurrence.
     pub facts: Arc<Facts>,
     /// Whether addresses of private networks may be reached.
     pub private_addresses: bool,

@@ -109,7 +109,7 @@ pub enum PlanError {
     /// A set of dependencies that is none.
     #[error("a set of dependencies is not one of the plan: {problem}")]
     WrongSet {
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// Twice the same key.

@@ -145,7 +145,7 @@ pub struct Planned {
     pub stages: u32,
     /// Selected assets that are made elsewhere, by position.
     pub external: Vec<u32>,
-    /// What was asked for and is not planned, if only what is stale was.
+    /// Requested targets that are not planned, if only stale ones were.
     pub skipped: Vec<SkippedAsset>,
 }
 

@@ -50,7 +50,7 @@ pub struct Staleness {
     tracks: Tracks,
 }
 
-/// What is known of assets, by position: of those that somebody asked about, and of what they are made from.
+/// Tracked assets by position: those that were queried, and their upstream.
 type Tracks = BTreeMap<u32, Track>;
 
 impl Staleness {
@@ -99,7 +99,7 @@ fn look<'s>(
     StaleView { definitions, tracks, state, at, now, sets }
 }
 
-/// What has to be made of some partitions, with definitions that need not be deployed.
+/// The partitions to materialize among some, with definitions that need not be deployed.
 pub(crate) fn needed(
     state: &State,
     definitions: &Definitions,
@@ -110,7 +110,7 @@ pub(crate) fn needed(
     look(definitions, &mut tracks, state, asked.keys().copied(), now).needed(asked)
 }
 
-/// What is stale at one moment.
+/// The stale partitions at one moment.
 pub struct StaleView<'s> {
     definitions: &'s Definitions,
     tracks: &'s Tracks,

@@ -767,7 +767,7 @@ impl State {
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
         if has_other_status {
             let at = At { id: version, time: self.head.last_event_at };
-            fold::notifications::schedule_changed(self, at, id, status);
+            fold::incidents::schedule_changed(self, at, id, status);
         }
     }
 
@@ -797,7 +797,7 @@ impl State {
             self.sensors.watch(id);
         }
         if has_other_status {
-            fold::notifications::sensor_changed(self, at, id, status);
+            fold::incidents::sensor_changed(self, at, id, status);
         }
     }
 

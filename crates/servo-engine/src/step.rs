@@ -61,11 +61,11 @@ pub struct Engine {
     backfills: bool,
     /// Backfills that could only wait, and what that followed from.
     waiting: BTreeMap<BackfillId, Waiting>,
-    /// What conditions are to be evaluated for.
+    /// The targets to evaluate conditions for.
     watch: Watch,
 }
 
-/// What decides whether a backfill can go on.
+/// The facts that decide whether a backfill can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Waiting {
     version: EventId,

@@ -25,7 +25,7 @@ pub struct Wait {
     pub since: Timestamp,
 }
 
-/// What a run or a task waits for.
+/// The reason why a run or a task waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum WaitReason {
@@ -238,7 +238,7 @@ fn hour(at: Timestamp) -> String {
     format!("{:02}:{:02} UTC", minutes.div_euclid(60).rem_euclid(24), minutes.rem_euclid(60))
 }
 
-/// What people should know of a run that is at work: queues that nobody serves, in a sentence each.
+/// Warnings about an active run: queues that nobody serves, in a sentence each.
 pub fn notices(state: &State, id: RunId) -> Vec<String> {
     let Some(run) = state.run(id).filter(|run| !run.state.is_terminal()) else { return Vec::new() };
     let waits = run.tasks.iter().filter(|task| task.state == TaskState::Ready && !task.has_open_attempt());
@@ -327,7 +327,7 @@ impl WaitReason {
         }
     }
 
-    /// What would change it.
+    /// The action that would end the wait.
     pub fn remedy(&self) -> String {
         match self {
             WaitReason::Dependency { .. } => "the end of these tasks".to_owned(),

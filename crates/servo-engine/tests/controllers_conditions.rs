@@ -9,7 +9,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use conditions_naive::{Naive, Piece};
+use conditions_naive::{Naive, OpenRequests, Piece};
 use proptest::prelude::*;
 use servo_core::partitions::{MappingDef, Span};
 use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, PartitionsDef};
@@ -126,6 +126,7 @@ struct Story {
     world: World,
     shadow: State,
     log: Vec<Event>,
+    open: OpenRequests,
     deployments: u32,
     assets: Vec<Declared>,
 }
@@ -137,6 +138,7 @@ impl Story {
             world: World::new(settings.clone()),
             shadow: empty_state(&settings),
             log: Vec::new(),
+            open: OpenRequests::default(),
             deployments: 0,
             assets: Vec::new(),
         };
@@ -180,7 +182,8 @@ impl Story {
         let mut requested = BTreeSet::new();
         for event in step.events {
             if let EventData::ConditionsEvaluated(evaluated) = &event.data {
-                let expected = Naive::new(&self.shadow, &self.log, self.world.now).unwrap().fires();
+                let expected =
+                    Naive::new(&self.shadow, &self.log, &self.open, self.world.now).unwrap().fires();
                 let found: BTreeSet<Piece> = evaluated
                     .requested
                     .iter()
@@ -197,9 +200,10 @@ impl Story {
                 requested.extend(found.iter().map(text));
             }
             self.shadow.apply(&event);
+            self.open.follow(&event, &self.shadow);
             self.log.push(event);
         }
-        if let Some(naive) = Naive::new(&self.shadow, &self.log, self.world.now) {
+        if let Some(naive) = Naive::new(&self.shadow, &self.log, &self.open, self.world.now) {
             assert_eq!(naive.fires(), BTreeSet::new(), "should have been requested");
         }
         requested
@@ -603,49 +607,156 @@ proptest! {
         shape in prop::collection::vec(any::<u8>(), 40),
         acts in prop::collection::vec(any::<(u8, u8, u8)>(), 1..50),
     ) {
-        let mut story = Story::new(graph(&shape));
-        let names = ["a", "b", "c", "d"];
-        for (act, which, detail) in acts {
-            let name = names[usize::from(which) % names.len()];
-            match act % 8 {
-                0 | 1 => {
-                    let partition = match story.assets.iter().find(|asset| asset.name == name).unwrap().partitions.clone() {
+        tell(&shape, &acts);
+    }
+}
+
+/// Plays random acts in a random graph.
+fn tell(shape: &[u8], acts: &[(u8, u8, u8)]) {
+    let mut story = Story::new(graph(shape));
+    let names = ["a", "b", "c", "d"];
+    for &(act, which, detail) in acts {
+        let name = names[usize::from(which) % names.len()];
+        match act % 8 {
+            0 | 1 => {
+                let partition =
+                    match story.assets.iter().find(|asset| asset.name == name).unwrap().partitions.clone() {
                         None => None,
                         Some(PartitionsDef::Dynamic { .. }) => Some(format!("k{}", detail % 4)),
                         Some(_) => Some(format!("2025-01-{}", 12 + detail % 4)),
                     };
-                    story.request(name, partition.as_deref());
-                }
-                2..=4 => {
-                    let open = story.open();
-                    if !open.is_empty() {
-                        let attempt = open[usize::from(which) % open.len()].clone();
-                        story.end(attempt, detail % 4 != 0);
-                    }
-                }
-                5 => drop(story.wait(u64::from(detail) * 300)),
-                6 => {
-                    let change = ChangePartitions {
-                        name: "customers".to_owned(),
-                        add: vec![format!("k{}", detail % 4)],
-                        remove: if which % 5 == 0 { vec![format!("k{}", (detail % 4 + 1) % 4)] } else { Vec::new() },
-                        caller: Caller::user("me"),
-                    };
-                    story.ask(Input::ChangePartitions(change));
-                }
-                _ => {
-                    let mut assets = story.assets.clone();
-                    if let Some(asset) = assets.iter_mut().find(|asset| asset.name == name) {
-                        asset.version += 1;
-                        if detail % 4 == 0 {
-                            let mut bytes = [which, detail, act].into_iter().cycle();
-                            asset.automation = condition(&mut || bytes.next().unwrap_or(0));
-                        }
-                    }
-                    story.deploy(assets);
+                story.request(name, partition.as_deref());
+            }
+            2..=4 => {
+                let open = story.open();
+                if !open.is_empty() {
+                    let attempt = open[usize::from(which) % open.len()].clone();
+                    story.end(attempt, detail % 4 != 0);
                 }
             }
+            5 => drop(story.wait(u64::from(detail) * 300)),
+            6 => {
+                let change = ChangePartitions {
+                    name: "customers".to_owned(),
+                    add: vec![format!("k{}", detail % 4)],
+                    remove: if which % 5 == 0 {
+                        vec![format!("k{}", (detail % 4 + 1) % 4)]
+                    } else {
+                        Vec::new()
+                    },
+                    caller: Caller::user("me"),
+                };
+                story.ask(Input::ChangePartitions(change));
+            }
+            _ => {
+                let mut assets = story.assets.clone();
+                if let Some(asset) = assets.iter_mut().find(|asset| asset.name == name) {
+                    asset.version += 1;
+                    if detail % 4 == 0 {
+                        let mut bytes = [which, detail, act].into_iter().cycle();
+                        asset.automation = condition(&mut || bytes.next().unwrap_or(0));
+                    }
+                }
+                story.deploy(assets);
+            }
         }
+    }
+    story.replays();
+}
+
+#[test]
+fn stories_that_were_found_by_chance_stay_told() {
+    let shape = [3, 221, 27, 162, 1, 62, 71, 30, 1, 29, 0, 219, 1, 127, 2, 1, 74, 0];
+    let acts = [
+        (199, 102, 12),
+        (0, 0, 0),
+        (62, 0, 90),
+        (157, 0, 36),
+        (104, 243, 70),
+        (47, 84, 0),
+        (154, 19, 1),
+        (170, 190, 0),
+        (18, 1, 1),
+        (146, 151, 28),
+        (146, 0, 5),
+    ];
+    tell(&[&shape[..], &[0; 22]].concat(), &acts);
+    let shape = [4, 0, 202, 0, 95, 25, 74, 19, 134, 0, 72, 1, 12, 48, 74, 1, 5, 20, 0, 164];
+    let acts = [
+        (182, 0, 72),
+        (0, 0, 0),
+        (16, 103, 0),
+        (42, 2, 1),
+        (98, 0, 0),
+        (253, 0, 121),
+        (8, 170, 60),
+        (66, 104, 5),
+        (18, 0, 0),
+        (0, 0, 0),
+        (127, 61, 20),
+        (10, 0, 0),
+        (72, 4, 0),
+        (13, 0, 0),
+        (6, 0, 32),
+        (106, 0, 105),
+        (0, 0, 0),
+        (2, 0, 0),
+        (0, 125, 31),
+        (7, 11, 104),
+        (98, 0, 1),
+        (160, 235, 0),
+        (61, 0, 0),
+        (24, 124, 0),
+        (146, 82, 72),
+        (213, 0, 11),
+    ];
+    tell(&[&shape[..], &[0; 20]].concat(), &acts);
+}
+
+#[test]
+fn data_older_than_what_a_failed_attempt_has_read_is_no_reason_to_request_it_again() {
+    let mut story = Story::new(vec![
+        asset("a", &[], None),
+        asset("b", &["a"], Some(eager())),
+        asset("c", &["b"], Some(eager())),
+    ]);
+    story.request("a", None);
+    let a = story.open().remove(0);
+    assert_eq!(story.end(a, true), ["b", "c"].map(str::to_owned).into());
+    story.request("c", None);
+    let of = |story: &Story, name: &str| -> Vec<Attempt> {
+        story.open().into_iter().filter(|it| it.task_key.asset() == key(name)).collect()
+    };
+    let by_hand = of(&story, "c").remove(0);
+    let b = of(&story, "b").remove(0);
+    story.end(b, true);
+    let requested = of(&story, "c").into_iter().find(|it| it.run_id != by_hand.run_id).unwrap();
+    assert_eq!(story.end(requested, false), BTreeSet::new(), "it failed with what it was requested for");
+    assert_eq!(story.end(by_hand, true), BTreeSet::new(), "of older data, and the newer has failed");
+    assert_eq!(story.make("b", None), list(&["c"]), "until there is something new");
+    story.replays();
+}
+
+#[test]
+fn a_failure_that_was_not_asked_for_is_handled_the_same_with_and_without_a_limit() {
+    for limited in [false, true] {
+        let limit = || at_most(9, Millis::from_hours(1));
+        let condition = if limited { and(vec![eager(), limit()]) } else { eager() };
+        let mut story = Story::new(vec![asset("a", &[], None), asset("b", &["a"], Some(condition))]);
+        assert_eq!(story.make("a", None), list(&["b"]), "made good");
+        story.request("b", None);
+        let b = story.open().remove(0);
+        story.request("a", None);
+        let a = story.open().into_iter().find(|it| it.task_key != b.task_key).unwrap();
+        assert_eq!(story.end(a, true), BTreeSet::new(), "b is being made, of the old data");
+        assert_eq!(story.end(b, false), BTreeSet::from(["b".to_owned()]));
+        assert_eq!(story.play(&[]), Vec::<String>::new());
+        // The same of an attempt that has read the new data.
+        story.request("a | t.b", None);
+        let a = story.open().remove(0);
+        story.end(a, true);
+        let b = story.open().remove(0);
+        assert_eq!(story.end(b, false), BTreeSet::from(["b".to_owned()]), "limited: {limited}");
         story.replays();
     }
 }

@@ -55,7 +55,7 @@ fn run(world: &mut World, key: &str, tasks: &[&str]) {
     world.trigger(TriggerRun::new(key, plan(&tasks), "me"));
 }
 
-/// What whoever sends is asked for since this was last asked.
+/// The sends requested since the last call.
 fn asked(world: &mut World) -> Vec<Delivery> {
     let effects = std::mem::take(&mut world.effects).into_iter();
     effects

@@ -60,7 +60,7 @@ fn ends() -> impl Strategy<Value = (Vec<usize>, bool, Vec<(prop::sample::Index, 
     (sizes, any::<bool>(), prop::collection::vec((any::<prop::sample::Index>(), end), 1..16))
 }
 
-/// What can be seen of a run, whichever kind of edges it has.
+/// The observable state of a run, whichever kind of edges it has.
 fn seen(world: &World) -> Vec<String> {
     let run = world.run();
     let tasks = run.tasks.iter().map(|task| {

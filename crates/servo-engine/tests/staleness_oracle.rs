@@ -252,7 +252,7 @@ impl Story {
         is_newer.then_some(StaleReason::UpstreamNewer)
     }
 
-    /// What a partition reads, and whether only if it is available.
+    /// The inputs of a partition, and whether each is read only if available.
     fn inputs(&self, asset: usize, part: &Part) -> Vec<(usize, Part, bool)> {
         let deps = self.assets[asset].deps.iter().flat_map(|dep| {
             let (read, _) = reads(&dep.map, &self.assets[asset], part, &self.assets[dep.of]);
@@ -294,7 +294,7 @@ impl Story {
         }
     }
 
-    /// What has to be made of what is asked for, by following every reader.
+    /// The partitions to materialize among those requested, by following every reader.
     fn brute_needed(&self, asked: &BTreeSet<(usize, Part)>) -> BTreeSet<(usize, Part)> {
         let own = |(asset, part): &&(usize, Part)| self.by_itself(*asset, part).is_some();
         let mut needed: BTreeSet<(usize, Part)> = asked.iter().filter(own).cloned().collect();

@@ -8,7 +8,7 @@ use servo_engine::notification::SendFailure;
 
 use crate::{again, never};
 
-/// What is said of an address that may not be reached.
+/// The message about an address that may not be reached.
 pub(crate) const PRIVATE: &str =
     "it is at a private address; `servo config set notify_private_addresses=1` allows that";
 

@@ -193,7 +193,7 @@ async fn post(
     Err(SendFailure { message, retry: is_passing })
 }
 
-/// What went wrong with a request, without its address.
+/// The error of a request, without its address.
 fn told(error: reqwest::Error) -> String {
     let (is_late, is_unreachable) = (error.is_timeout(), error.is_connect());
     let error = error.without_url();

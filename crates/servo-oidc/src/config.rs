@@ -150,7 +150,7 @@ impl Config {
         Ok(self)
     }
 
-    /// What members of groups may do.
+    /// Roles by group.
     pub fn grants(&self, groups: &[String]) -> Vec<Grant> {
         let mine = self.roles.iter().filter(|role| role.group == "*" || groups.contains(&role.group));
         mine.map(|role| Grant {
@@ -159,6 +159,12 @@ impl Config {
             assets: role.assets.as_deref().map(Into::into),
         })
         .collect()
+    }
+
+    /// The name by which browsers address this server, if its address is given.
+    pub fn public_host(&self) -> Option<String> {
+        let url = Url::parse(self.public_url.as_deref()?).ok()?;
+        url.host_str().map(str::to_owned)
     }
 
     pub(crate) fn is_audience(&self, name: &str) -> bool {

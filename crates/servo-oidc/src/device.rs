@@ -78,7 +78,7 @@ impl DeviceLogin {
     }
 }
 
-/// What came of asking.
+/// The result of a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Polled {
     /// The user has not finished: ask again.

@@ -59,7 +59,7 @@ impl<T> Cached<T> {
         held.clone()
     }
 
-    /// What is held if it is good enough, or else what is fetched. If that fails, what is held is better than nothing.
+    /// The cached value if it is fresh enough, else a fetched one; if fetching fails, the cached one all the same.
     async fn get(
         &self,
         at_most_every: Duration,

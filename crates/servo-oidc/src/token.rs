@@ -38,7 +38,7 @@ pub fn has_expired(token: &str, now: Timestamp) -> bool {
     expiry.is_some_and(|token| token.exp <= now + 30.0)
 }
 
-/// What a provider says of somebody.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     /// Who it is, for ever.
@@ -49,6 +49,8 @@ pub struct Claims {
     pub groups: Vec<String>,
     /// When the token expires, in seconds since 1970.
     pub expires: i64,
+    /// When it was issued, in seconds since 1970; 0 if it does not say.
+    pub issued: i64,
     nonce: Option<String>,
 }
 
@@ -166,8 +168,8 @@ impl Provider {
             Some(_) | None => Vec::new(),
         };
         #[allow(clippy::cast_possible_truncation)]
-        let expires = payload.exp as i64;
-        Ok(Claims { subject: payload.sub, name, groups, expires, nonce: payload.nonce })
+        let (expires, issued) = (payload.exp as i64, payload.iat.unwrap_or_default() as i64);
+        Ok(Claims { subject: payload.sub, name, groups, expires, issued, nonce: payload.nonce })
     }
 
     /// Who somebody is to this server, and what that one may do.

@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use servo_core::Timestamp;
 use servo_oidc::{Claims, Config, Error, Polled, Provider};
-use support::{Browser, CALLBACK, TestProvider, http, parameter};
+use support::{Browser, CALLBACK, TestProvider, parameter};
 
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -201,34 +201,8 @@ async fn somebody_at_a_terminal_logs_in_with_a_code_and_stays_in() {
     let login = ours.begin_device().await.unwrap();
     assert_eq!(ours.poll_device(&login).await.unwrap(), Polled::Waiting);
     let mut browser = Browser::default();
-    let mut page = browser.go(login.verification_uri_complete.as_ref().unwrap(), "never:").await.unwrap();
-    // The page asks for the code, then whether it is right.
-    for _ in 0..2 {
-        let address = page.url().clone();
-        let text = page.text().await.unwrap();
-        let field = |name: &str| -> Option<String> {
-            let after = text.split(&format!("name=\"{name}\" value=\"")).nth(1)?;
-            Some(after.split('"').next()?.to_owned())
-        };
-        let Some(xsrf) = field("xsrf") else { panic!("{text}") };
-        let mut form = url::form_urlencoded::Serializer::new(String::new());
-        form.append_pair("xsrf", &xsrf)
-            .append_pair("user_code", &login.user_code)
-            .append_pair("confirm", "yes");
-        let post = http().post(address.join("/device").unwrap()).body(form.finish());
-        let answered = browser.send(post.header("content-type", "application/x-www-form-urlencoded")).await;
-        page = match answered.headers().get("location") {
-            Some(next) => {
-                let next = address.join(next.to_str().unwrap()).unwrap();
-                browser.go(next.as_str(), "never:").await.unwrap()
-            }
-            None => answered,
-        };
-        if page.content_length() == Some(4) {
-            break;
-        }
-    }
-    assert_eq!(page.text().await.unwrap(), "done");
+    let address = login.verification_uri_complete.as_ref().unwrap();
+    browser.approve(address, &login.user_code).await;
     let Polled::Done(tokens) = ours.poll_device(&login).await.unwrap() else { panic!("not done") };
     let claims = ours.verify(tokens.id_token.as_ref().unwrap(), now()).await.unwrap();
     assert_eq!(claims.subject, "alice");

@@ -132,6 +132,36 @@ impl Browser {
         }
         panic!("too many redirects");
     }
+
+    /// Enters the code that somebody at a terminal was given.
+    pub(crate) async fn approve(&mut self, address: &str, user_code: &str) {
+        let mut page = self.go(address, "never:").await.unwrap();
+        // The page asks for the code, then whether it is right.
+        for _ in 0..2 {
+            let address = page.url().clone();
+            let text = page.text().await.unwrap();
+            let field = |name: &str| -> Option<String> {
+                let after = text.split(&format!("name=\"{name}\" value=\"")).nth(1)?;
+                Some(after.split('"').next()?.to_owned())
+            };
+            let Some(xsrf) = field("xsrf") else { panic!("{text}") };
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            form.append_pair("xsrf", &xsrf).append_pair("user_code", user_code).append_pair("confirm", "yes");
+            let post = http().post(address.join("/device").unwrap()).body(form.finish());
+            let answered = self.send(post.header("content-type", "application/x-www-form-urlencoded")).await;
+            page = match answered.headers().get("location") {
+                Some(next) => {
+                    let next = address.join(next.to_str().unwrap()).unwrap();
+                    self.go(next.as_str(), "never:").await.unwrap()
+                }
+                None => answered,
+            };
+            if page.content_length() == Some(4) {
+                break;
+            }
+        }
+        assert_eq!(page.text().await.unwrap(), "done");
+    }
 }
 
 /// A parameter of an address.

@@ -3,10 +3,12 @@
 use servo_core::{AssetKey, EventId};
 use servo_engine::requests::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
 use servo_engine::{
-    AttemptOutcome, Caller, Change, PartitionsReply, Refusal, RenameAsset, RestorePartitions, WipePartitions,
+    AttemptOutcome, Caller, Change, PartitionsReply, Refusal, RenameAsset, RestorePartitions, State,
+    WipePartitions,
 };
 
 use crate::error::Error;
+use crate::requests::Asked;
 use crate::workspace::Workspace;
 
 /// Most tries to find what a request means, if definitions change meanwhile.
@@ -36,7 +38,8 @@ impl Workspace {
     }
 
     /// Wipes partitions; answers when that is durable, with what was taken. Data goes a moment later. `Duplicate` if
-    /// nothing is known of any of them.
+    /// nothing is known of any of them. A request that was answered before is answered the same, with how many they
+    /// were; which, is not known any more.
     pub async fn wipe_partitions(
         &self,
         asset: AssetKey,
@@ -44,13 +47,20 @@ impl Workspace {
     ) -> Result<(WipePreview, PartitionsReply), Error> {
         let at = self.now();
         let WipeRequest { partitions, keep_data, force, reason, caller } = request;
-        let found = self.read(move |state| prepare_wipe(state, &asset, &partitions, at)).await?;
-        let (command, preview) = found?;
+        let found =
+            self.asked(&caller, move |state| Ok(prepare_wipe(state, &asset, &partitions, at)?)).await?;
+        let (command, preview) = match found {
+            Asked::First(found) => found,
+            Asked::Again(known) => {
+                let reply = known.partitions();
+                return Ok((WipePreview { count: reply.removed, ..WipePreview::default() }, reply));
+            }
+        };
         let command = WipePartitions { keep_data, force, reason, caller, ..command };
         Ok((preview, self.ask(command).await?))
     }
 
-    /// Says how partitions fare; answers when that is durable.
+    /// Says how partitions fare; answers when that is durable, and the same if it was asked before.
     pub async fn mark_partitions(
         &self,
         asset: AssetKey,
@@ -62,8 +72,11 @@ impl Workspace {
         let mut tries = 1;
         loop {
             let (asset, partitions, at) = (asset.clone(), partitions.clone(), self.now());
-            let found = self.read(move |state| prepare_mark(state, &asset, &partitions, outcome, at)).await?;
-            let mut command = found?;
+            let prepare = move |state: &State| Ok(prepare_mark(state, &asset, &partitions, outcome, at)?);
+            let mut command = match self.asked(&caller, prepare).await? {
+                Asked::First(command) => command,
+                Asked::Again(known) => return Ok(known.partitions()),
+            };
             command.reason.clone_from(&reason);
             command.caller.clone_from(&caller);
             match self.ask(command).await {

@@ -9,9 +9,9 @@ use servo_engine::requests::{
     self, BackfillPreview, BackfillRequest, EndedRun, PlannedRun, Retry, prepare_backfill, preview_backfill,
     retry_backfill,
 };
-use servo_engine::rows::BackfillChunkRow;
+use servo_engine::rows::{AnswerEntry, BackfillChunkRow};
 use servo_engine::{
-    BackfillReply, Caller, ChunkState, CreateBackfill, Refusal, RequestError, RunReply, RunRequest,
+    BackfillReply, Caller, ChunkState, CreateBackfill, Refusal, RequestError, RunReply, RunRequest, State,
     TriggerRun,
 };
 
@@ -54,7 +54,28 @@ pub struct RetryRequest {
     pub caller: Caller,
 }
 
+/// A request in the words of people, on a snapshot.
+pub(crate) enum Asked<C> {
+    /// It is new: the command that it means.
+    First(C),
+    /// It was carried out before, and is answered what it was answered then. What its words mean now does not matter.
+    Again(AnswerEntry),
+}
+
 impl Workspace {
+    /// Finds what a request means, unless it was answered before.
+    pub(crate) async fn asked<C>(
+        &self,
+        caller: &Caller,
+        prepare: impl FnOnce(&State) -> Result<C, Error>,
+    ) -> Result<Asked<C>, Error> {
+        self.read(|state| match state.answer_to(caller)? {
+            Some(known) => Ok(Asked::Again(*known)),
+            None => prepare(state).map(Asked::First),
+        })
+        .await?
+    }
+
     /// Plans a request without running it. Changes nothing.
     pub async fn plan(&self, request: RunRequest) -> Result<Preview, Error> {
         let at = self.now();
@@ -121,8 +142,11 @@ impl Workspace {
     pub async fn create_backfill(&self, request: BackfillRequest) -> Result<BackfillReply, Error> {
         let mut plans = 1;
         loop {
-            let (request, at) = (request.clone(), self.now());
-            let command = self.read(move |state| prepare_backfill(state, request, at)).await??;
+            let (caller, request, at) = (&request.caller, request.clone(), self.now());
+            let command = match self.asked(caller, |state| Ok(prepare_backfill(state, request, at)?)).await? {
+                Asked::First(command) => command,
+                Asked::Again(known) => return self.created(caller, known).await,
+            };
             match self.ask(command).await {
                 Err(Error::Refused(Refusal::StalePlan(stale))) if plans < MAX_PLANS => {
                     tracing::debug!(%stale, "backfill.plan is out of date, planned again");
@@ -141,13 +165,27 @@ impl Workspace {
         };
         let chunks = self.backfill_chunks(of, None, usize::MAX, has_failed).await?;
         let parent = self.backfill(of).await?.ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
-        let prepared = self.read(move |state| {
+        let prepared = self.asked(&caller, |state| {
             // Of one that is at work, as it is now.
             let parent = state.backfill(of).unwrap_or(&parent);
-            Ok::<_, Error>(retry_backfill(state, parent, &chunks, caller)?)
+            Ok(retry_backfill(state, parent, &chunks, caller.clone())?)
         });
-        let command: CreateBackfill = prepared.await??;
-        self.ask(command).await
+        match prepared.await? {
+            Asked::First(command) => self.ask::<CreateBackfill>(command).await,
+            Asked::Again(known) => self.created(&caller, known).await,
+        }
+    }
+
+    /// The backfill that a request was answered with.
+    async fn created(&self, caller: &Caller, known: AnswerEntry) -> Result<BackfillReply, Error> {
+        let created = match known.event_id {
+            Some(event) => self.backfill_created_by(event).await?.map(|backfill| backfill.id),
+            None => None,
+        };
+        // An answer without a backfill was given to a request of another kind.
+        let request_id = caller.request_id.clone().unwrap_or_default();
+        let backfill_id = created.ok_or(Refusal::RequestIdReused { request_id })?;
+        Ok(BackfillReply { backfill_id, accepted: known.event_id })
     }
 
     async fn start(&self, command: TriggerRun) -> Result<Launched, Error> {

@@ -7,11 +7,12 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use servo_core::PartitionsDef;
+use servo_core::{AssetKey, Fingerprint, PartitionsDef};
 use servo_engine::definitions::AssetDef;
 use servo_engine::planner::PartitionChoice;
-use servo_engine::{Caller, ChangePartitions, Deploy, Refusal, RunRequest, RunSource};
-use servo_runtime::Error;
+use servo_engine::requests::{BackfillRequest, PartitionsOf};
+use servo_engine::{AttemptOutcome, Caller, ChangePartitions, Deploy, Refusal, RunRequest, RunSource};
+use servo_runtime::{Error, WipeRequest};
 use support::*;
 
 fn deploy(digest: &str, assets: &[&str]) -> Deploy {
@@ -54,6 +55,62 @@ async fn the_same_request_after_a_deployment_gets_its_run_back_with_its_tasks() 
     let other = harness.workspace.launch(Some("k".into()), select("t.c")).await.unwrap_err();
     assert!(matches!(other, Error::Refused(Refusal::RunKeyConflict { .. })), "{other}");
     harness.ended(first.run_id).await;
+    harness.close().await;
+}
+
+/// Somebody whose request has an identity.
+fn asking(request: &str) -> Caller {
+    Caller {
+        request_id: Some(request.into()),
+        request_fingerprint: Some(Fingerprint::from_digest([1; 32])),
+        ..Caller::user("me")
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_partitions_that_are_gone_is_answered_as_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let workspace = &harness.workspace;
+    workspace.deploy(deploy("one", &["per_customer"])).await.unwrap();
+    workspace.change_partitions(customer("acme")).await.unwrap();
+    let asset = AssetKey::parse("t/per_customer").unwrap();
+    let acme = || PartitionsOf { keys: vec!["acme".to_owned()], ..PartitionsOf::default() };
+    let wipe = |request: &str, partitions: PartitionsOf| {
+        let request = WipeRequest { partitions, caller: asking(request), ..WipeRequest::default() };
+        workspace.wipe_partitions(asset.clone(), request)
+    };
+    let mark = |request: &str| {
+        let (outcome, reason) = (AttemptOutcome::Failed, String::new());
+        workspace.mark_partitions(asset.clone(), acme(), outcome, reason, asking(request))
+    };
+    let backfill = |request: &str| {
+        let selection = "t.per_customer".to_owned();
+        let partitions = PartitionChoice { keys: vec!["acme".to_owned()], ..PartitionChoice::default() };
+        let caller = asking(request);
+        workspace.create_backfill(BackfillRequest { selection, partitions, caller, ..Default::default() })
+    };
+    let marked = mark("mark").await.unwrap();
+    let (_, wiped) = wipe("wipe", acme()).await.unwrap();
+    assert!(marked.change.event_id().is_some() && wiped.change.event_id().is_some());
+    let created = backfill("backfill").await.unwrap();
+    let gone = ChangePartitions {
+        name: "customers".to_owned(),
+        add: vec![],
+        remove: vec!["acme".to_owned()],
+        caller: Caller::user("me"),
+    };
+    workspace.change_partitions(gone).await.unwrap();
+    workspace.deploy(deploy("two", &["other"])).await.unwrap();
+
+    assert!(
+        mark("another").await.is_err() && backfill("another").await.is_err(),
+        "there is no such partition"
+    );
+    assert_eq!(mark("mark").await.unwrap(), marked);
+    let (preview, again) = wipe("wipe", acme()).await.unwrap();
+    assert_eq!((again, preview.count), (wiped, wiped.removed));
+    assert_eq!(backfill("backfill").await.unwrap(), created);
     harness.close().await;
 }
 

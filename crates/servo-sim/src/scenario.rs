@@ -220,6 +220,17 @@ impl Scenario {
             };
             self.requests.push((at, request));
         }
+        // With chances of their own, so that everything else of a seed stays as it was.
+        let mut rng = Rng::fork(self.seed, 17);
+        for _ in 0..rng.below(4) {
+            let (at, asset) = (rng.within(0..self.healed_at), rng.draw() as u8);
+            let request = match rng.below(6) {
+                0..=3 => UserRequest::Wipe { asset, keep_data: rng.chance(400), force: rng.chance(700) },
+                4 => UserRequest::Mark { asset, failed: rng.chance(500) },
+                _ => UserRequest::Undo { asset },
+            };
+            self.requests.push((at, request));
+        }
     }
 
     fn inject(&mut self, rng: &mut Rng) {

@@ -2,6 +2,7 @@
 import createClient from "openapi-fetch";
 import { useSyncExternalStore } from "react";
 import type { components, paths } from "./schema";
+import { route } from "./workspace";
 
 export type Schemas = components["schemas"];
 export type Problem = Schemas["Problem"];
@@ -28,7 +29,9 @@ export const api = createClient<paths>({
   credentials: "same-origin",
   fetch: async (request) => {
     try {
-      return await fetch(request);
+      const { pathname, search } = new URL(request.url);
+      const path = route(pathname);
+      return await fetch(path === pathname ? request : new Request(path + search, request));
     } catch (error) {
       if (request.signal.aborted) throw error;
       throw new RequestFailed(0, undefined);
@@ -66,7 +69,7 @@ export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
   const { data, error, response } = await asked;
   // Some routes answer anybody, and so say nothing about who asks.
   if (response.status === 401) setSignedOut(true);
-  else if (response.ok && !/\/(readyz|healthz|version)$/.test(response.url)) setSignedOut(false);
+  else if (response.ok && !/\/(readyz|healthz|version|login-options)$/.test(response.url)) setSignedOut(false);
   if (data !== undefined) return data;
   throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined);
 }

@@ -3,6 +3,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 import type { Schemas } from "./client";
+import { route } from "./workspace";
 
 export type Connection = "connecting" | "open" | "reconnecting";
 export type LiveMessage = { kind: "state"; state: Connection } | { kind: "changed"; changes: Schemas["Changes"] };
@@ -61,13 +62,14 @@ export function followChanges(queries: QueryClient): void {
     if (changes.automation) ["schedules", "sensors", "conditions", "backfills", "notifications"].forEach(touch);
     if (changes.settings) ["settings", "admission", "audit"].forEach(touch);
   };
+  const changes = route("/api/v1/changes");
   if (typeof SharedWorker !== "undefined") {
-    const worker = new SharedWorker(new URL("./live.worker.ts", import.meta.url), { type: "module", name: "servo-changes" });
+    const worker = new SharedWorker(new URL("./live.worker.ts", import.meta.url), { type: "module", name: changes });
     worker.port.onmessage = (event: MessageEvent<LiveMessage>) => {
       apply(event.data);
     };
     worker.port.start();
   } else {
-    void import("./stream").then(({ followStream }) => followStream(apply));
+    void import("./stream").then(({ followStream }) => followStream(changes, apply));
   }
 }

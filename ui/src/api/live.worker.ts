@@ -5,7 +5,8 @@ import { followStream } from "./stream";
 const ports = new Set<MessagePort>();
 let state: LiveMessage = { kind: "state", state: "connecting" };
 
-followStream((message) => {
+// Its name is the address of the stream: every workspace has a worker of its own.
+followStream(self.name, (message) => {
   if (message.kind === "state") state = message;
   for (const port of ports) port.postMessage(message);
 });

@@ -72,6 +72,15 @@ export const assetsQuery = (selection: string, needs_attention = false, limit = 
     retry: false,
   });
 
+/** Assets of one status of freshness; families as those of assets, since data makes them fresh. */
+export const freshnessQuery = (status: "FAIL" | "WARN" | "PASS", limit: number) =>
+  queryOptions({
+    queryKey: ["assets", "freshness", status, limit],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/freshness", { params: { query: { status, limit } }, signal })),
+    // Data grows old without anything happening.
+    refetchInterval: 60_000,
+  });
+
 export const assetQuery = (key: string) =>
   queryOptions({
     queryKey: ["asset", key],
@@ -310,6 +319,32 @@ export const meQuery = queryOptions({
   staleTime: 60_000,
 });
 
+/** Ways into the server; anybody may ask. */
+export const loginOptionsQuery = queryOptions({
+  queryKey: ["login options"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/login-options", { signal })),
+  staleTime: Infinity,
+});
+
+/** Workspaces that the viewer may open. */
+export const workspacesQuery = queryOptions({
+  queryKey: ["workspaces"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/workspaces", { params: { query: { limit: 100 } }, signal })),
+  retry: false,
+  staleTime: 60_000,
+});
+
+export const keysQuery = (all: boolean) =>
+  infiniteQueryOptions({
+    queryKey: ["keys", all],
+    queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/admin/keys", { params: { query: { limit: PAGE, all, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+    // When a key was last used is no change of the workspace.
+    refetchInterval: 15_000,
+  });
+
 export const notificationsQuery = infiniteQueryOptions({
   queryKey: ["notifications", "pages"],
   queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/notifications", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
@@ -345,7 +380,7 @@ export const versionQuery = queryOptions({
   staleTime: Infinity,
 });
 
-export const auditQuery = (filters: { action?: string; outcome?: string }) =>
+export const auditQuery = (filters: { action?: string; outcome?: string; principal?: string; subject?: string; since?: string }) =>
   infiniteQueryOptions({
     queryKey: ["audit", filters],
     queryFn: ({ pageParam, signal }) =>

@@ -4,9 +4,10 @@ import type { LiveMessage } from "./live";
 
 const AGAIN_MS = 1000;
 
-export function followStream(tell: (message: LiveMessage) => void): void {
+/** `address` is that of the stream: of the workspace that is looked at. */
+export function followStream(address: string, tell: (message: LiveMessage) => void): void {
   const open = () => {
-    const source = new EventSource("/api/v1/changes");
+    const source = new EventSource(address);
     source.onopen = () => {
       tell({ kind: "state", state: "open" });
     };

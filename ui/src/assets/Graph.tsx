@@ -108,8 +108,7 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
     element.height = (size.height + 2 * aroundY) * ratio;
     element.style.width = `${String(size.width + 2 * aroundX)}px`;
     element.style.height = `${String(size.height + 2 * aroundY)}px`;
-    element.style.left = `${String(-aroundX)}px`;
-    element.style.top = `${String(-aroundY)}px`;
+    element.style.transform = `translate(${String(-aroundX)}px, ${String(-aroundY)}px)`;
     const style = getComputedStyle(element);
     const colour = (name: string) => style.getPropertyValue(`--${name}`);
     context.setTransform(ratio * view.k, 0, 0, ratio * view.k, ratio * (view.x + aroundX), ratio * (view.y + aroundY));

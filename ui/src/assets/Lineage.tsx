@@ -16,7 +16,7 @@ export function Lineage({ asset, detail }: { asset: string; detail: Schemas["Ass
   const [direction, setDirection] = useParam("direction", "up");
   const [partition, setPartition] = useParam("partition");
   const query = useQuery(lineageQuery(asset, direction === "down" ? "down" : "up", partition));
-  const isNever = query.error instanceof RequestFailed && String(query.error.problem?.code) === "never_materialized";
+  const isNever = query.error instanceof RequestFailed && query.error.problem?.code === "never_materialized";
   return (
     <div className="stack">
       <div className="row wrap">

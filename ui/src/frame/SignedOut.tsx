@@ -1,13 +1,15 @@
 // In place of a page while the server does not know this browser. Comes back to the same page by itself.
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, RequestFailed } from "../api/client";
+import { loginOptionsQuery } from "../api/queries";
 import { Panel } from "../parts/Panel";
 
 const LOOK_EVERY_MS = 2000;
 
 export function SignedOut() {
   const queries = useQueryClient();
+  const options = useQuery(loginOptionsQuery);
   const [key, setKey] = useState("");
   useEffect(() => {
     const timer = setInterval(() => void queries.invalidateQueries(), LOOK_EVERY_MS);
@@ -36,7 +38,16 @@ export function SignedOut() {
           }}
         >
           <strong>This browser is not signed in</strong>
-          <p>With an API key:</p>
+          {options.data?.oidc == null ? (
+            <p>With an API key:</p>
+          ) : (
+            <>
+              <a className="button primary" href={`/login?next=${encodeURIComponent(location.pathname + location.search)}`}>
+                Sign in at {new URL(options.data.oidc.issuer).host}
+              </a>
+              <p>Or with an API key:</p>
+            </>
+          )}
           <div className="row">
             <input
               className="field mono"
@@ -50,7 +61,7 @@ export function SignedOut() {
                 setKey(event.target.value);
               }}
             />
-            <button type="submit" className="button primary" disabled={key.trim() === "" || enter.isPending}>
+            <button type="submit" className={options.data?.oidc == null ? "button primary" : "button"} disabled={key.trim() === "" || enter.isPending}>
               Sign in
             </button>
           </div>

@@ -3,9 +3,10 @@ import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { answer, api, once } from "../api/client";
-import { admissionQuery, assetsQuery, deploymentQuery, quarantineQuery, schedulesQuery, sensorsQuery, someRunsQuery } from "../api/queries";
+import { admissionQuery, assetsQuery, deploymentQuery, quarantineQuery, schedulesQuery, sensorsQuery, someRunsQuery, workersQuery } from "../api/queries";
 import { knownOf, statusOf } from "../assets/status";
 import { materializeStore } from "../materialize/open";
+import { Act } from "../parts/Act";
 import { assetHref, between, dotted, plural, runHref } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { Mark, type Tone } from "../parts/State";
@@ -13,19 +14,20 @@ import { Ago, useNow } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
 import { progressOf, tasksText } from "../runs/text";
 import type { Run } from "../runs/useRun";
+import { Freshness } from "./Freshness";
 import { Strip } from "./Strip";
-import { Act } from "../parts/Act";
 
 export function Home() {
   const deployment = useQuery(deploymentQuery);
+  const { isPending } = useProblems();
   const isNew = deployment.error !== null && deployment.data === undefined;
   return (
     <div className="page stack">
       <div className="page-head" style={{ margin: 0 }}>
         <h1>Home</h1>
         <div className="actions">
-          <Act needs="runs.trigger"
-           
+          <Act
+            needs="runs.trigger"
             className="button primary"
             onClick={() => {
               materializeStore.open({ selection: "" });
@@ -37,12 +39,14 @@ export function Home() {
       </div>
       {isNew ? <Welcome /> : null}
       <Attention />
-      <div className="columns">
+      {/* How much is above is known first: nothing jumps down when it comes. */}
+      <div className="columns" style={isPending ? { visibility: "hidden" } : undefined}>
         <div className="stack">
           <Strip />
           <RunningNow />
         </div>
         <div className="stack">
+          <Freshness />
           <NextTicks />
           <NewestRuns />
         </div>
@@ -76,12 +80,20 @@ const MOST_ITEMS = 12;
 
 const firstLine = (text: string | null | undefined) => text?.split("\n")[0];
 
-function Attention() {
+/** Everything that the problems are made of, and whether all of it is known, or why not. */
+function useProblems() {
   const assets = useInfiniteQuery(assetsQuery("", true, 25));
   const quarantine = useQuery(quarantineQuery);
   const schedules = useQuery(schedulesQuery);
   const sensors = useQuery(sensorsQuery);
   const admission = useQuery(admissionQuery);
+  const workers = useQuery(workersQuery);
+  const isPending = [assets, quarantine, schedules, sensors, admission, workers].some((each) => each.isPending);
+  return { assets, quarantine, schedules, sensors, admission, workers, isPending };
+}
+
+function Attention() {
+  const { assets, quarantine, schedules, sensors, admission, workers, isPending } = useProblems();
   const failures = useQuery(someRunsQuery({ state: "FAILED" }, 10));
   const [, navigate] = useLocation();
   const retry = useMutation({
@@ -92,11 +104,14 @@ function Attention() {
     },
     onError: toastError,
   });
-  if (assets.isPending && assets.error === null) return <Panel title="Needs attention"><Skeleton rows={2} /></Panel>;
+  if (isPending) return <Panel title="Needs attention"><Skeleton rows={2} /></Panel>;
   if (assets.error !== null && assets.data === undefined) return <ProblemBox error={assets.error} again={() => void assets.refetch()} />;
   const items: Item[] = [];
   for (const pause of admission.data?.paused ?? [])
     items.push({ id: `pause ${pause.scope}`, tone: "stale", rank: 0, at: pause.paused_at, what: <>Dispatching is paused: {pause.scope}</>, why: pause.reason === "" || pause.reason == null ? `by ${pause.paused_by}` : pause.reason, action: <Link className="button small" href="/settings">Resume…</Link> });
+  const waits = (admission.data?.tasks_waiting ?? 0) + (admission.data?.tasks_dispatched ?? 0);
+  if (waits > 0 && workers.data !== undefined && !workers.data.items.some((worker) => worker.state === "ACTIVE"))
+    items.push({ id: "no worker", tone: "failed", rank: 0, at: undefined, what: <>No worker is there</>, why: `${plural(waits, "task")} ${waits === 1 ? "waits" : "wait"} for one`, action: <Link className="button small" href="/settings/workers">Workers</Link> });
   const held = new Set(quarantine.data?.items.map((item) => item.asset_key));
   for (const asset of assets.data?.pages[0]?.items ?? []) {
     const status = statusOf(knownOf(asset));
@@ -107,7 +122,7 @@ function Attention() {
     items.push({
       id: asset.asset_key,
       tone: status.tone,
-      rank: failed ? 1 : status.tone === "blocked" ? 2 : 3,
+      rank: failed ? 1 : asset.late_since != null ? 2 : 3,
       at: failed ? (asset.health?.last_failure_at ?? undefined) : (asset.late_since ?? asset.health?.last_check_at ?? undefined),
       what: (
         <Link href={assetHref(asset.asset_key)} className="mono">
@@ -120,8 +135,8 @@ function Attention() {
           <Link className="button small" href={runHref(run)}>
             See why
           </Link>
-          <Act needs="runs.retry"
-           
+          <Act
+            needs="runs.retry"
             className="button small"
             disabled={retry.isPending}
             onClick={() => {
@@ -132,8 +147,8 @@ function Attention() {
           </Act>
         </>
       ) : (
-        <Act needs="runs.trigger"
-         
+        <Act
+          needs="runs.trigger"
           className="button small"
           onClick={() => {
             materializeStore.open({ selection: dotted(asset.asset_key) });
@@ -146,7 +161,7 @@ function Attention() {
   }
   const waiting = quarantine.data?.items ?? [];
   for (const item of waiting.slice(0, 5))
-    items.push({ id: item.materialization_id, tone: "blocked", rank: 2, at: item.quarantined_at, what: <span className="mono">{dotted(item.asset_key)}{item.partition == null ? "" : `[${item.partition}]`}</span>, why: "a check blocked it; it waits for review", action: <Link className="button small" href="/quarantine">Review…</Link> });
+    items.push({ id: item.materialization_id, tone: "blocked", rank: 3, at: item.quarantined_at, what: <span className="mono">{dotted(item.asset_key)}{item.partition == null ? "" : `[${item.partition}]`}</span>, why: "a check blocked it; it waits for review", action: <Link className="button small" href="/quarantine">Review…</Link> });
   for (const schedule of schedules.data?.items ?? [])
     if (schedule.status === "ERROR" || (schedule.failures ?? 0) > 0)
       items.push({ id: schedule.schedule_id, tone: "failed", rank: 1, at: schedule.last_scheduled_for ?? undefined, what: <Link href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>schedule {schedule.name}</Link>, why: schedule.last_error ?? "its last ticks failed", action: <Link className="button small" href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>Open</Link> });

@@ -19,7 +19,7 @@ type Plan = Schemas["Plan"];
 const MOST_CONFIGURED = 10;
 
 export default function MaterializeDialog({ request }: { request: MaterializeRequest }) {
-  const [, navigate] = useLocation();
+  const [place, navigate] = useLocation();
   const [selection, setSelection] = useState(request.selection);
   const [choice, setChoice] = useState<Choice>(() => {
     const ranges = [...(request.ranges ?? []), ...(request.keys ?? [])];
@@ -62,7 +62,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
     onSuccess: (accepted) => {
       materializeStore.close();
       toast(`Asked for a run of ${plural(accepted.tasks, "task")}`, { href: runHref(accepted.run_id), link: "Watch" });
-      if (!location.pathname.startsWith("/assets")) navigate(runHref(accepted.run_id));
+      if (!place.startsWith("/assets")) navigate(runHref(accepted.run_id));
     },
   });
   const create = useMutation({

@@ -1,7 +1,8 @@
 // A button that changes something: whoever may not press it sees it all the same, with the reason.
 import { useQuery } from "@tanstack/react-query";
-import type { ButtonHTMLAttributes } from "react";
+import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { meQuery } from "../api/queries";
+import { Empty, Panel } from "./Panel";
 
 /** What the server asks of a caller, by the names that it uses itself. */
 export type Permission =
@@ -14,7 +15,10 @@ export type Permission =
   | "assets.deploy"
   | "partitions.change"
   | "settings.change"
-  | "sql.run";
+  | "sql.run"
+  | "automation.change"
+  | "keys.manage"
+  | "audit.read";
 
 /** Why the viewer may not do something; none if they may, or as long as it is not known. */
 export function useWhyNot(needs: Permission): string | undefined {
@@ -30,5 +34,20 @@ export function Act({ needs, disabled, title, children, ...rest }: ButtonHTMLAtt
     <button type="button" {...rest} disabled={disabled === true || why !== undefined} title={why ?? title}>
       {children}
     </button>
+  );
+}
+
+/** What only some may see: others are told so before the server has to refuse it. */
+export function Needs({ permission, what, children }: { permission: Permission; what: string; children: ReactNode }) {
+  const why = useWhyNot(permission);
+  const { isPending } = useQuery(meQuery);
+  if (isPending) return null;
+  if (why === undefined) return <>{children}</>;
+  return (
+    <Panel label={what}>
+      <Empty title={`You may not see this: ${what}`}>
+        <p>{why}. An admin of the workspace can give it to you.</p>
+      </Empty>
+    </Panel>
   );
 }

@@ -1,7 +1,17 @@
 // The browser's own dialog: it holds the focus, closes on Escape and gives the focus back.
 import { useEffect, useRef, type ReactNode } from "react";
 
-export function Dialog({ title, onClose, children, className, label }: { title?: string; onClose: () => void; children: ReactNode; className?: string; label?: string }) {
+interface Properties {
+  title?: string;
+  onClose: () => void;
+  children: ReactNode;
+  className?: string;
+  label?: string;
+  /** It shows something that is gone afterwards: a click beside it does not close it. */
+  holds?: boolean;
+}
+
+export function Dialog({ title, onClose, children, className, label, holds = false }: Properties) {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = ref.current;
@@ -22,10 +32,10 @@ export function Dialog({ title, onClose, children, className, label }: { title?:
       aria-label={label ?? title}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        if (!holds) onClose();
       }}
       onMouseDown={(event) => {
-        if (event.target === ref.current) onClose();
+        if (event.target === ref.current && !holds) onClose();
       }}
     >
       <div className="box">

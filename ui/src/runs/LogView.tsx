@@ -2,6 +2,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
+import { route } from "../api/workspace";
 import { count } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
 import { plain } from "./ansi";
@@ -67,7 +68,7 @@ export function LogView({ run, task, attempt, isLive }: Props) {
         return over > 0 ? all.slice(over) : all;
       });
     };
-    const source = new EventSource(`/api/v1/runs/${run}/tasks/${task}/attempts/${String(attempt)}/logs/stream`);
+    const source = new EventSource(route(`/api/v1/runs/${run}/tasks/${task}/attempts/${String(attempt)}/logs/stream`));
     source.addEventListener("log", (event) => {
       gathered.push(JSON.parse((event as MessageEvent<string>).data) as Line);
       merging ??= setTimeout(merge, MERGE_MS);

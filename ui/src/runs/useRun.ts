@@ -2,6 +2,7 @@
 // times a second; a page that nobody looks at does not listen.
 import { useEffect, useRef, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
+import { route } from "../api/workspace";
 
 export type Run = Schemas["Run"];
 export type Task = Schemas["Task"];
@@ -35,7 +36,7 @@ export function useRun(id: string): LiveRun {
     };
     const listen = () => {
       if (isGone || ended.current || source !== undefined || document.visibilityState === "hidden") return;
-      source = new EventSource(`/api/v1/runs/${id}/events`);
+      source = new EventSource(route(`/api/v1/runs/${id}/events`));
       source.addEventListener("run", (event) => {
         run = JSON.parse((event as MessageEvent<string>).data) as Run;
         soon();

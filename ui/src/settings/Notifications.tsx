@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
 import { notificationHistoryQuery, notificationsQuery } from "../api/queries";
+import { Act } from "../parts/Act";
 import { count, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { State } from "../parts/State";
@@ -100,8 +101,8 @@ function RuleRow({ rule, isChosen, onChoose }: { rule: Rule; isChosen: boolean; 
   return (
     <tr data-current={isChosen}>
       <td>
-        <button
-          type="button"
+        <Act
+          needs="automation.change"
           className="switch"
           role="switch"
           aria-checked={isOn}
@@ -136,8 +137,8 @@ function RuleRow({ rule, isChosen, onChoose }: { rule: Rule; isChosen: boolean; 
         <button type="button" className="button small" aria-expanded={isChosen} onClick={onChoose}>
           History
         </button>{" "}
-        <button
-          type="button"
+        <Act
+          needs="automation.change"
           className="button small"
           aria-label={`Send a test of ${rule.name}`}
           disabled={test.isPending}
@@ -146,7 +147,7 @@ function RuleRow({ rule, isChosen, onChoose }: { rule: Rule; isChosen: boolean; 
           }}
         >
           Send a test
-        </button>
+        </Act>
       </td>
     </tr>
   );

@@ -1,19 +1,20 @@
-// How full the workspace is, what is paused, settings, deployments, and who did what.
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+// How full the workspace is, what is paused, settings, deployments, people and keys, and who did what.
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
-import { admissionQuery, auditQuery, settingsQuery, workersQuery } from "../api/queries";
+import { admissionQuery, settingsQuery, workersQuery } from "../api/queries";
+import { Act } from "../parts/Act";
 import { Dialog } from "../parts/Dialog";
-import { count, exactly, runHref } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
-import { useParam } from "../parts/params";
+import { count, exactly } from "../parts/format";
+import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
+import { Audit } from "./Audit";
 import { Deployments } from "./Deployments";
 import { Notifications } from "./Notifications";
-import { Act } from "../parts/Act";
+import { People } from "./People";
 
 const TABS: [string, string][] = [
   ["admission", "Admission"],
@@ -21,6 +22,7 @@ const TABS: [string, string][] = [
   ["settings", "Settings"],
   ["deployments", "Deployments"],
   ["notifications", "Notifications"],
+  ["people", "People and keys"],
   ["audit", "Audit"],
 ];
 
@@ -42,6 +44,7 @@ export default function SettingsPage({ tab }: { tab: string }) {
       {tab === "settings" ? <Settings /> : null}
       {tab === "deployments" ? <Deployments /> : null}
       {tab === "notifications" ? <Notifications /> : null}
+      {tab === "people" ? <People /> : null}
       {tab === "audit" ? <Audit /> : null}
       {TABS.some(([name]) => name === tab) ? null : <Empty title="There is no such page" />}
     </div>
@@ -95,8 +98,8 @@ function Admission() {
             aside={
               <>
                 <span className="grow" />
-                <Act needs="admission.change"
-                 
+                <Act
+                  needs="admission.change"
                   className="button small"
                   onClick={() => {
                     setPauses(true);
@@ -115,8 +118,8 @@ function Admission() {
                   <span className="what muted">
                     {pause.reason ?? ""} by {pause.paused_by}, <Ago at={pause.paused_at} />
                   </span>
-                  <Act needs="admission.change"
-                   
+                  <Act
+                    needs="admission.change"
                     className="button small"
                     disabled={resume.isPending}
                     onClick={() => {
@@ -305,8 +308,8 @@ function Settings() {
                   <td className="muted">{setting.about}</td>
                   <td>
                     {setting.name.endsWith(".") ? null : (
-                      <Act needs="settings.change"
-                       
+                      <Act
+                        needs="settings.change"
                         className="button small"
                         aria-label={`Change ${setting.name}`}
                         onClick={() => {
@@ -389,87 +392,5 @@ function SettingDialog({ setting, onClose }: { setting: Schemas["Setting"]; onCl
         </button>
       </footer>
     </Dialog>
-  );
-}
-
-function Audit() {
-  const [outcome, setOutcome] = useParam("outcome");
-  const [action, setAction] = useParam("action");
-  const query = useInfiniteQuery(auditQuery({ outcome, action }));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
-  return (
-    <div className="stack">
-      <div className="row wrap">
-        <select
-          className="field"
-          aria-label="Action"
-          value={action}
-          onChange={(event) => {
-            setAction(event.target.value);
-          }}
-        >
-          <option value="">Any action</option>
-          {["run", "deploy", "quarantine", "settings", "pause", "schedule", "partitions"].map((each) => (
-            <option key={each} value={each}>
-              {each}
-            </option>
-          ))}
-        </select>
-        <select
-          className="field"
-          aria-label="Outcome"
-          value={outcome}
-          onChange={(event) => {
-            setOutcome(event.target.value);
-          }}
-        >
-          <option value="">Allowed and refused</option>
-          <option value="ALLOWED">Allowed</option>
-          <option value="REFUSED">Refused</option>
-        </select>
-      </div>
-      {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
-      {query.isPending ? <Skeleton rows={8} /> : null}
-      {query.isSuccess && items.length === 0 ? <Empty title="Nobody did anything like that" /> : null}
-      {items.length === 0 ? null : (
-        <section className="panel scroll">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>When</th>
-                <th>Who</th>
-                <th>Did</th>
-                <th>To</th>
-                <th>Outcome</th>
-                <th>More</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((act) => (
-                <tr key={act.event_id}>
-                  <td>
-                    <Ago at={act.occurred_at} />
-                  </td>
-                  <td>{act.principal}</td>
-                  <td className="mono">{act.action}</td>
-                  <td className="mono">{act.run_id == null ? act.subject : <Link href={runHref(act.run_id)}>{act.subject}</Link>}</td>
-                  <td>
-                    <State state={act.outcome} />
-                  </td>
-                  <td className="muted">{act.message ?? act.detail ?? ""}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
-      {query.hasNextPage ? (
-        <div>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show older
-          </button>
-        </div>
-      ) : null}
-    </div>
   );
 }

@@ -2,7 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { answer, api } from "../api/client";
-import { sqlTablesQuery } from "../api/queries";
+import { meQuery, sqlTablesQuery } from "../api/queries";
+import { useWhyNot } from "../parts/Act";
 import { dotted, plural } from "../parts/format";
 import { Shown } from "../parts/Panel";
 
@@ -11,7 +12,10 @@ const MOST_ASSETS = 20;
 export function Browser({ onTable, onName }: { onTable: (name: string) => void; onName: (name: string) => void }) {
   const [text, setText] = useState("");
   const asked = useDeferredValue(text.trim());
-  const tables = useQuery(sqlTablesQuery);
+  const me = useQuery(meQuery);
+  const why = useWhyNot("sql.run");
+  // Whoever may not ask is not shown as somebody who tried.
+  const tables = useQuery({ ...sqlTablesQuery, enabled: me.data !== undefined && why === undefined });
   const assets = useQuery({
     queryKey: ["assets", "sql", asked],
     queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { limit: MOST_ASSETS, ...(asked === "" ? {} : { contains: asked.replace("/", ".") }) } }, signal })),
@@ -55,7 +59,8 @@ export function Browser({ onTable, onName }: { onTable: (name: string) => void; 
           )}
         </Shown>
         <h2>Tables of Servo</h2>
-        <Shown query={tables} rows={8}>
+        {why === undefined ? null : <p className="muted">{why}.</p>}
+        {why !== undefined ? null : <Shown query={tables} rows={8}>
           {({ items }) => (
             <ul>
               {items
@@ -97,7 +102,7 @@ export function Browser({ onTable, onName }: { onTable: (name: string) => void; 
                 ))}
             </ul>
           )}
-        </Shown>
+        </Shown>}
       </div>
     </section>
   );

@@ -2,6 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
+import { base } from "../api/workspace";
 import { count, duration, plural } from "../parts/format";
 import { useWhyNot } from "../parts/Act";
 import { Empty, Panel, ProblemBox } from "../parts/Panel";
@@ -145,7 +146,7 @@ export default function SqlPage() {
                 className="button"
                 disabled={text.trim() === ""}
                 onClick={() => {
-                  const link = `${location.origin}/sql?q=${encodeURIComponent(text)}`;
+                  const link = `${location.origin}${base}/sql?q=${encodeURIComponent(text)}`;
                   void navigator.clipboard.writeText(link).then(
                     () => {
                       toast("The link is copied");

@@ -23,10 +23,14 @@ export interface Watched {
   close: () => Promise<void>;
 }
 
-/** A page of its own, with everything that goes wrong in it. */
-export async function open(browser: Browser, server: Server, options: BrowserContextOptions = {}): Promise<Watched> {
+/**
+ * A page of its own, with everything that goes wrong in it. It is let in as the owner of the server, or with a key;
+ * requests to `elsewhere`, an identity provider, are no wrong.
+ */
+export async function open(browser: Browser, server: Server, options: BrowserContextOptions & { key?: string; elsewhere?: string } = {}): Promise<Watched> {
   const { url } = server;
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const { key, elsewhere, ...rest } = options;
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...rest });
   const page = await context.newPage();
   const wrongs: string[] = [];
   const traffic = { requests: 0, bytes: 0 };
@@ -36,6 +40,7 @@ export async function open(browser: Browser, server: Server, options: BrowserCon
   });
   page.on("pageerror", (error) => wrongs.push(error.message));
   page.on("request", (request) => {
+    if (elsewhere !== undefined && request.url().startsWith(elsewhere)) return;
     if (!request.url().startsWith(url) && !request.url().startsWith("data:") && !request.url().startsWith("blob:")) wrongs.push(`asked ${request.url()}`);
   });
   page.on("response", (response) => {
@@ -46,7 +51,7 @@ export async function open(browser: Browser, server: Server, options: BrowserCon
     );
   });
   page.setDefaultTimeout(30_000);
-  await page.goto(await server.entrance("/icon.svg"));
+  await page.goto(await server.entrance("/icon.svg", key));
   return {
     page,
     wrongs,

@@ -81,6 +81,18 @@ def copy(moment: int) -> int:
     return moment
 
 
+@servo.asset(namespace="timely", group="ingest", freshness=servo.Freshness(max_lag="1s"))
+def late() -> int:
+    """Late a second after it was made."""
+    return 1
+
+
+@servo.asset(namespace="timely", group="ingest", freshness=servo.Freshness(max_lag="7d"))
+def fresh() -> int:
+    """Good for a week."""
+    return 1
+
+
 @servo.sensor(name="inbox", interval="1h", selection="raw.readings", enabled=False)
 def inbox(ctx: servo.SensorContext):
     """Asks for the days that came after its cursor."""

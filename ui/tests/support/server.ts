@@ -23,7 +23,7 @@ export function chromium(): string | undefined {
   return [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path !== undefined && existsSync(path));
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   return new Promise((done, failed) => {
     const server = createServer();
     server.on("error", failed);
@@ -34,6 +34,13 @@ async function freePort(): Promise<number> {
       });
     });
   });
+}
+
+/** The environment without anything that would lead to another server. */
+function clean(): NodeJS.ProcessEnv {
+  const environment: NodeJS.ProcessEnv = { ...process.env, SERVO_PYTHON: PYTHON, NO_COLOR: "1" };
+  for (const name of ["SERVO_DIR", "SERVO_URL", "SERVO_KEY", "SERVO_PROJECT", "SERVO_TENANT", "SERVO_WORKSPACE", "SERVO_OIDC"]) Reflect.deleteProperty(environment, name);
+  return environment;
 }
 
 /** Asks until a condition holds, and says what it waited for if it does not. */
@@ -58,9 +65,15 @@ export class Server {
   private process: ChildProcess | undefined;
   private output = "";
 
-  private constructor(directory: string, port: number) {
+  /** What is started, after `servo`. */
+  private readonly command: string[];
+  /** The key that `servo serve` printed at its first start. */
+  private key: string | undefined;
+
+  private constructor(directory: string, port: number, command: string[]) {
     this.directory = directory;
     this.port = port;
+    this.command = command;
   }
 
   get url(): string {
@@ -68,7 +81,23 @@ export class Server {
   }
 
   /** A server of a new project: of one that `servo init` writes, or of these modules. */
-  static async start(modules: Record<string, string> | "init"): Promise<Server> {
+  static async start(modules: Record<string, string> | "init", options: string[] = []): Promise<Server> {
+    const port = await freePort();
+    const server = new Server(Server.project(modules), port, ["dev", "--port", String(port), ...options]);
+    await server.run();
+    return server;
+  }
+
+  /** `servo serve`, with keys and roles, and these modules deployed to its first workspace. */
+  static async serve(modules: Record<string, string>): Promise<Server> {
+    const port = await freePort();
+    const server = new Server(Server.project(modules), port, ["serve", "--listen", `127.0.0.1:${String(port)}`, "--slots", "2", "--log-format", "text"]);
+    await server.run();
+    server.cli(["deploy"]);
+    return server;
+  }
+
+  private static project(modules: Record<string, string> | "init"): string {
     const directory = mkdtempSync(join(tmpdir(), "servo-ui-"));
     if (modules === "init") {
       const made = spawnSync(SERVO, ["init", "."], { cwd: directory, encoding: "utf8" });
@@ -77,30 +106,43 @@ export class Server {
       writeFileSync(join(directory, "servo.toml"), `[project]\nname = "journeys"\nmodules = [${Object.keys(modules).map((name) => `"${name}"`).join(", ")}]\n`);
       for (const [name, text] of Object.entries(modules)) writeFileSync(join(directory, `${name}.py`), text);
     }
-    const server = new Server(directory, await freePort());
-    await server.run();
-    return server;
+    return directory;
+  }
+
+  /** Runs a command that speaks to this server, and gives what it printed. */
+  cli(command: string[]): string {
+    const environment = { ...clean(), SERVO_URL: this.url, SERVO_KEY: this.token };
+    const made = spawnSync(SERVO, command, { cwd: this.directory, env: environment, encoding: "utf8" });
+    if (made.status !== 0) throw new Error(`servo ${command.join(" ")}: ${made.stderr}`);
+    return made.stdout;
+  }
+
+  /** A new key of a role, as an admin makes one. */
+  newKey(role: string, scope: string): string {
+    const made = JSON.parse(this.cli(["--json", "admin", "api-keys", "create", `${role} for journeys`, "--role", role, "--scope", scope])) as { key: string };
+    return made.key;
   }
 
   async run(): Promise<void> {
-    const environment = { ...process.env, SERVO_PYTHON: PYTHON, NO_COLOR: "1" };
-    for (const name of ["SERVO_DIR", "SERVO_URL", "SERVO_PROJECT", "SERVO_TENANT", "SERVO_WORKSPACE"]) Reflect.deleteProperty(environment, name);
-    const child = spawn(SERVO, ["dev", "--port", String(this.port)], { cwd: this.directory, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(SERVO, this.command, { cwd: this.directory, env: clean(), stdio: ["ignore", "pipe", "pipe"] });
     this.process = child;
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (text: Buffer) => (this.output += text.toString()));
     await until(`the server is up:\n${this.output}`, async () => {
       if (child.exitCode !== null) throw new Error(this.output);
+      this.key ??= /shown this once: (\S+)/.exec(this.output)?.[1];
+      if (this.command[0] === "serve") return this.key !== undefined && (await fetch(`${this.url}/api/v1/readyz`)).ok ? true : undefined;
       return (await fetch(`${this.url}/api/v1/deployments/current`, { headers: this.headers() })).ok ? true : undefined;
     });
   }
 
-  /** The token that the server wrote for those who can read its files. */
+  /** What lets its owner in: the first key, or the token that the server wrote for those who can read its files. */
   get token(): string {
     return (this.headers()["authorization"] ?? "").replace("Bearer ", "");
   }
 
   /** What programs show to be let in. */
   private headers(): Record<string, string> {
+    if (this.key !== undefined) return { authorization: `Bearer ${this.key}` };
     const state = join(this.directory, ".servo");
     const name = existsSync(state) ? readdirSync(state, { recursive: true, encoding: "utf8" }).find((each) => each.endsWith("server.json")) : undefined;
     const token = name === undefined ? undefined : (JSON.parse(readFileSync(join(state, name), "utf8")) as { token?: string }).token;
@@ -108,8 +150,8 @@ export class Server {
   }
 
   /** An address that lets a browser in and goes to a page. */
-  async entrance(path: string): Promise<string> {
-    const headers = this.headers();
+  async entrance(path: string, key?: string): Promise<string> {
+    const headers: Record<string, string> = key === undefined ? this.headers() : { authorization: `Bearer ${key}` };
     if (Object.keys(headers).length === 0) return this.url + path;
     const made = await fetch(`${this.url}/api/v1/logins`, { method: "POST", headers });
     const { path: link } = (await made.json()) as { path: string };

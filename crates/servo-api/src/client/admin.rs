@@ -7,8 +7,8 @@ use servo_core::{TenantId, WorkspaceId};
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuotas, WorkspaceBody,
-    WorkspaceInfo,
+    ApiKey, CreatedKey, EndSessionsBody, KeyBody, QuotasBody, ServerChanged, Session, Tenant, TenantBody,
+    TenantQuotas, WorkspaceBody, WorkspaceInfo,
 };
 
 impl Client {
@@ -27,6 +27,28 @@ impl Client {
     /// Revokes a key.
     pub async fn revoke_key(&self, key_id: &str) -> Result<ServerChanged, ClientError> {
         self.change(&["admin", "keys", key_id, "revoke"], &json!({})).await
+    }
+
+    /// Sessions of browsers that the caller may end; all, or those of a principal.
+    pub async fn sessions(
+        &self,
+        principal: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Page<Session>, ClientError> {
+        let mut query = options.query("state");
+        query.extend(principal.map(|principal| ("principal", principal.to_owned())));
+        self.get(&["admin", "sessions"], &query).await
+    }
+
+    /// Ends a session.
+    pub async fn end_session(&self, session_id: &str) -> Result<ServerChanged, ClientError> {
+        self.change(&["admin", "sessions", session_id, "end"], &json!({})).await
+    }
+
+    /// Ends everything that somebody has logged in with.
+    pub async fn end_sessions_of(&self, principal: &str) -> Result<ServerChanged, ClientError> {
+        let body = EndSessionsBody { principal: principal.to_owned() };
+        self.change(&["admin", "sessions", "end"], &body).await
     }
 
     /// Tenants that the caller looks after.

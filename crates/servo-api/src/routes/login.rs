@@ -56,8 +56,7 @@ pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result
     let is_in =
         login::session(request.headers()).is_some_and(|held| app.sessions().verify(held, now).is_ok());
     if let Some(of) = app.api.logins.redeem(&token) {
-        let content = serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?;
-        let session = app.api.session_keys().seal_session(now.saturating_add(SESSION), &content);
+        let session = app.sessions().start(of, now, SESSION).await?;
         let name = login::cookie_name(request.headers());
         let age = SESSION.get() / Millis::from_secs(1).get();
         let secure = if app.api.secure { "; Secure" } else { "" };

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
+use serde::Deserialize;
 use servo_access::{Allowed, Permission};
+use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
 use crate::authentication::Authenticated;
 use crate::extract::{NoQuery, Query};
-use crate::views::Me;
+use crate::pages::{List, Page};
+use crate::problem::Problem;
+use crate::views::{Me, VisibleWorkspace, VisibleWorkspacePage, WorkspaceInfo};
 
 /// Who the server takes the caller for, with roles and permissions in this workspace.
 #[utoipa::path(
@@ -30,9 +34,56 @@ pub(super) async fn show(
     let here =
         who.identity.grants.iter().filter(|grant| grant.scope.has(layout.tenant(), layout.workspace()));
     let roles: BTreeSet<_> = here.map(|grant| grant.role).collect();
+    let scopes: BTreeSet<_> = who.identity.grants.iter().map(|grant| grant.scope.to_string()).collect();
     Answer(Me {
         principal: who.identity.principal.to_string(),
+        tenant: layout.tenant().clone(),
+        workspace: layout.workspace().clone(),
+        scopes: scopes.into_iter().collect(),
         roles: roles.into_iter().map(|role| role.name().to_owned()).collect(),
         permissions: permissions.collect(),
     })
+}
+
+/// Query of the workspaces that a caller may open.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct VisibleQuery {
+    /// Page size, at most 100; 25 by default.
+    limit: Option<usize>,
+    /// Cursor, as the page before returned it.
+    cursor: Option<String>,
+}
+
+/// Workspaces that the caller may open, by tenant and name. Those that are switched off are not among them.
+#[utoipa::path(
+    get, path = "/workspaces", operation_id = "list_visible_workspaces", tag = "server",
+    params(VisibleQuery), responses((status = 200, body = VisibleWorkspacePage), Problems)
+)]
+pub(super) async fn workspaces(
+    State(app): State<Shared>,
+    who: Authenticated,
+    Query(query): Query<VisibleQuery>,
+) -> Result<Answer<VisibleWorkspacePage>, Problem> {
+    let list =
+        List::open(&app.api.keys, "visible workspaces".to_owned(), query.limit, query.cursor.as_deref())?;
+    let layout = app.workspace().layout();
+    let all = match &app.api.api_keys {
+        Some(keys) => WorkspaceInfo::all(&keys.control().state())
+            .filter(|it| !it.disabled)
+            .map(|it| VisibleWorkspace { tenant: it.tenant, workspace: it.workspace })
+            .collect(),
+        // A server without a control ledger has one workspace.
+        None => {
+            vec![VisibleWorkspace { tenant: layout.tenant().clone(), workspace: layout.workspace().clone() }]
+        }
+    };
+    let after = list.after.as_deref().and_then(|after| after.split_once('/'));
+    let rest = all.into_iter().filter(|it| {
+        after.is_none_or(|after| (it.tenant.as_str(), it.workspace.as_str()) > after)
+            && who.identity.sees(&it.tenant, &it.workspace)
+    });
+    let found = rest.take(list.wanted()).collect();
+    Ok(Answer(Page::of(found, &list, |it: &VisibleWorkspace| format!("{}/{}", it.tenant, it.workspace))))
 }

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use servo_access::SessionOf;
 use servo_core::{Millis, Timestamp};
 use servo_oidc::Provider;
 use url::form_urlencoded;
@@ -10,7 +11,6 @@ use url::form_urlencoded;
 use super::login::is_path;
 use crate::answer::{Answer, Problems};
 use crate::app::{App, Shared};
-use crate::authentication::SessionOf;
 use crate::login::{check_origin, cookie, cookie_name, session};
 use crate::oidc::{self, LOGIN, PendingLogin, SESSION};
 use crate::problem::{Code, Problem};
@@ -27,7 +27,7 @@ pub(super) async fn options(State(app): State<Shared>) -> Answer<LoginOptions> {
         let (issuer, client_id) = (config.issuer.clone(), config.client_id.clone());
         OidcOptions { issuer, client_id, scopes: config.scopes.clone() }
     });
-    Answer(LoginOptions { oidc })
+    Answer(LoginOptions { oidc, api_keys: app.api.api_keys.is_some() })
 }
 
 /// Sends a browser to the provider. What it needs to come back is in a cookie, so that nobody else can finish its login.
@@ -38,11 +38,11 @@ pub(super) async fn begin(
     next: String,
 ) -> Result<Response<Body>, Problem> {
     let (address, login) =
-        provider.begin(&oidc::callback(provider, headers)?).await.map_err(oidc::problem)?;
+        provider.begin(&oidc::callback(provider, headers, app.is_secure())?).await.map_err(oidc::problem)?;
     let pending =
         serde_json::to_vec(&PendingLogin { login, next }).map_err(|error| Problem::internal(&error))?;
     let sealed = app.api.session_keys().seal_session(app.workspace().now().saturating_add(LOGIN), &pending);
-    let kept = set_cookie(&pending_name(headers), &sealed, "/login", LOGIN, oidc::is_secure(provider))?;
+    let kept = set_cookie(&pending_name(headers), &sealed, "/login", LOGIN, app.is_secure())?;
     redirect(&address, &[kept])
 }
 
@@ -75,10 +75,9 @@ pub(super) async fn callback(State(app): State<Shared>, request: Request) -> Res
     }
     let finished = provider.finish(&pending.login, &state, &code, now).await.map_err(oidc::problem)?;
     let of = SessionOf::Identity(provider.identity(&finished.claims));
-    let content = serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?;
-    let is_secure = oidc::is_secure(provider);
+    let is_secure = app.is_secure();
     // A new one, whatever the browser came with: nobody can have given it a session to log in to.
-    let sealed = app.api.session_keys().seal_session(now.saturating_add(SESSION), &content);
+    let sealed = app.sessions().start(of, now, SESSION).await?;
     let kept = set_cookie(&cookie_name(headers), &sealed, "/", SESSION, is_secure)?;
     let gone = set_cookie(&pending_name(headers), "", "/login", Millis::new(0), is_secure)?;
     redirect(if is_path(&pending.next) { &pending.next } else { "/" }, &[kept, gone])
@@ -91,11 +90,12 @@ pub(super) async fn callback(State(app): State<Shared>, request: Request) -> Res
 )]
 pub(super) async fn logout(State(app): State<Shared>, request: Request) -> Result<Response<Body>, Problem> {
     let headers = request.headers();
-    if session(headers).is_some() {
+    if let Some(held) = session(headers) {
         check_origin(request.method(), headers)?;
+        // Whoever has copied the cookie is out too.
+        app.sessions().end(held, app.workspace().now()).await?;
     }
-    let is_secure = app.api.oidc.as_ref().is_some_and(oidc::is_secure);
-    redirect("/", &[set_cookie(&cookie_name(headers), "", "/", Millis::new(0), is_secure)?])
+    redirect("/", &[set_cookie(&cookie_name(headers), "", "/", Millis::new(0), app.is_secure())?])
 }
 
 fn pending(app: &App, headers: &HeaderMap, now: Timestamp) -> Option<PendingLogin> {

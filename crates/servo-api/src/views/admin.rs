@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_access::{ControlState, Quota, Role, Scope, Tenant as TenantState};
+use servo_access::{ControlState, Quota, Role, Scope, SessionOf, Tenant as TenantState};
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
 use utoipa::ToSchema;
 
@@ -104,6 +104,51 @@ pub struct KeyBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub expires_in_ms: Option<Millis>,
+}
+
+/// A session of a browser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Its id; it is no secret.
+    pub session_id: String,
+    /// Whose it is, as the audit has it: `user:zoë@example.org`.
+    pub principal: String,
+    /// How that one logged in: `owner`, with the token of the server; `key`; `provider`, the identity provider.
+    pub login: String,
+    /// The API key that it was begun with, and ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
+    /// When the browser logged in.
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// When it ends by itself.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+}
+
+impl From<&servo_access::Session> for Session {
+    fn from(session: &servo_access::Session) -> Self {
+        let key_id = match &session.of {
+            SessionOf::Key { id } => Some(id.to_string()),
+            SessionOf::Owner | SessionOf::Identity(_) => None,
+        };
+        Self {
+            session_id: session.id.to_string(),
+            principal: session.principal.to_string(),
+            login: session.of.name().to_owned(),
+            key_id,
+            started_at: session.started_at,
+            expires_at: session.expires_at,
+        }
+    }
+}
+
+/// A request to end whatever somebody has logged in with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndSessionsBody {
+    /// Who, as the audit has it: `user:zoë@example.org`.
+    pub principal: String,
 }
 
 /// A tenant.

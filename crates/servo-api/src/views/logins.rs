@@ -9,6 +9,9 @@ pub struct LoginOptions {
     /// The identity provider of the server; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oidc: Option<OidcOptions>,
+    /// Whether it has API keys, which admins create and revoke: that of `servo serve` has, that of `servo dev` has not.
+    #[serde(default)]
+    pub api_keys: bool,
 }
 
 /// An identity provider, as far as whoever logs in needs to know it.

@@ -3,7 +3,8 @@
 use super::{
     Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
     ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Session, Task, Tenant, Tick, VisibleWorkspace,
+    WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -39,10 +40,14 @@ pub type BackfillPage = Page<Backfill>;
 pub type BackfillChunkPage = Page<BackfillChunk>;
 /// A page of API keys.
 pub type ApiKeyPage = Page<ApiKey>;
+/// A page of sessions of browsers.
+pub type SessionPage = Page<Session>;
 /// A page of tenants.
 pub type TenantPage = Page<Tenant>;
 /// A page of workspaces.
 pub type WorkspaceInfoPage = Page<WorkspaceInfo>;
+/// A page of workspaces that a caller may open.
+pub type VisibleWorkspacePage = Page<VisibleWorkspace>;
 /// A page of automation conditions.
 pub type ConditionPage = Page<Condition>;
 /// A page of evaluations of a condition.

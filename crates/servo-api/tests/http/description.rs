@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::Harness;
 use serde_json::Value;
-use servo_api::openapi;
+use servo_api::{Code, openapi};
 
 fn description() -> Value {
     serde_json::to_value(openapi()).unwrap()
@@ -26,6 +26,13 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 fn the_description_is_the_one_that_was_agreed_on() {
     let text = serde_json::to_string_pretty(&description()).unwrap();
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn codes_of_problems_are_described_as_they_are_sent() {
+    let described = &description()["components"]["schemas"]["Code"]["enum"];
+    let sent = Code::ALL.iter().map(|code| code.name()).chain(["other"]);
+    assert_eq!(*described, serde_json::json!(sent.collect::<Vec<_>>()));
 }
 
 #[test]

@@ -60,7 +60,7 @@ async fn every_operation_is_for_those_whom_the_golden_table_says_and_nobody_else
     let harness =
         Harness::with(root.path(), Setting { api_keys: Some(keys.clone()), ..Setting::default() }).await;
     let own = |byte, role| key(&keys, byte, role, "acme/main", None);
-    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 1);
+    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 500);
     let everything = Grant { role: Role::Admin, scope: "*".parse().unwrap(), assets: None };
     let expired = made(&keys, 1, everything.clone(), Some(soon)).await;
     let revoked = made(&keys, 2, everything, None).await;

@@ -82,6 +82,7 @@ async fn a_browser_logs_in_at_the_provider_and_gets_a_session_of_its_own() {
     let (base, authority) = (format!("http://{}", harness.address), harness.address.to_string());
     let options = harness.get("login-options").await.ok();
     assert_eq!(options["oidc"]["client_id"], "servo");
+    assert_eq!(options["api_keys"], false);
 
     let mut browser = Browser::default();
     // A session that somebody else planted is not the one that the user gets.

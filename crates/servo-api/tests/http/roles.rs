@@ -125,11 +125,13 @@ async fn callers_can_ask_who_they_are_and_what_they_may_do() {
     assert_eq!((&owner["principal"], &owner["roles"]), (&json!("user:local"), &json!(["admin"])));
     let may = |me: &Value, what: &str| me["permissions"].as_array().unwrap().contains(&json!(what));
     assert!(may(&owner, "sql.run") && may(&owner, "assets.deploy"));
+    assert_eq!((&owner["tenant"], &owner["workspace"]), (&json!("acme"), &json!("main")));
     let me = ask(&harness, &viewer, Method::GET, "me", None).await.ok();
     assert_eq!(
         (&me["principal"], &me["roles"]),
         (&json!("user:viewer of acme/main#010101010101"), &json!(["viewer"]))
     );
+    assert_eq!((&owner["scopes"], &me["scopes"]), (&json!(["*"]), &json!(["acme/main"])));
     assert!(may(&me, "runs.read") && !may(&me, "runs.trigger") && !may(&me, "sql.run"));
     let me = ask(&harness, &some, Method::GET, "me", None).await.ok();
     assert!(may(&me, "runs.trigger"), "for some assets it may");
@@ -152,7 +154,7 @@ async fn keys_that_are_altered_expired_or_of_another_workspace_are_refused_witho
     let harness =
         Harness::with(root.path(), Setting { api_keys: Some(keys.clone()), ..Setting::default() }).await;
     let good = key(&keys, 1, Role::Admin, "acme/main", None).await;
-    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 1);
+    let soon = Timestamp::from_millis(keys.control().now().as_millis() + 500);
     let grant = Grant { role: Role::Admin, scope: "*".parse().unwrap(), assets: None };
     let expired = made(&keys, 2, grant, Some(soon)).await;
     while keys.control().now() <= soon {

@@ -98,7 +98,9 @@ impl Server {
             access_token: None,
             api_keys: Some(api_keys.clone()),
             session_keys: keys(),
+            oidc: None,
             authenticators: Vec::new(),
+            limits: servo_api::RateLimits::NONE,
             hosts: Vec::new(),
             certificate: None,
             idle_after: Duration::from_secs(3_600),
@@ -259,5 +261,30 @@ async fn keys_tenants_and_workspaces_are_made_switched_off_and_removed_over_the_
     assert_eq!(created_by, Principal::user("admin of *#010101010101"));
     let unknown = ControlCommand::RevokeKey("0f0f0f0f0f0f".parse().unwrap());
     assert!(server.keys.control().ask(&Principal::system(), &unknown).await.is_err());
+    server.close().await;
+}
+
+#[tokio::test]
+async fn callers_are_told_of_the_workspaces_that_they_may_open_and_of_no_others() {
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::on(root.path()).await;
+    let everything = key(&server.keys, 1, Role::Admin, "*", None).await;
+    let zeta = key(&server.keys, 2, Role::Viewer, "zeta/*", None).await;
+    let other = key(&server.keys, 3, Role::Viewer, "acme/other", None).await;
+    let seen = async |key: &str, query: &str| {
+        let page = server.get(key, &format!("workspaces{query}")).await.ok();
+        let text = |it: &Value, name: &str| it[name].as_str().unwrap().to_owned();
+        let name = |it: &Value| format!("{}/{}", text(it, "tenant"), text(it, "workspace"));
+        let names: Vec<String> = page["items"].as_array().unwrap().iter().map(name).collect();
+        (names, page["next_cursor"].as_str().map(str::to_owned))
+    };
+    assert_eq!(seen(&zeta, "").await.0, ["zeta/main"]);
+    assert_eq!(seen(&other, "").await.0, ["acme/other"]);
+    let (first, cursor) = seen(&everything, "?limit=2").await;
+    assert_eq!(first, ["acme/main", "acme/other"]);
+    assert_eq!(seen(&everything, &format!("?limit=2&cursor={}", cursor.unwrap())).await.0, ["zeta/main"]);
+    let off = server.ask(&everything, Method::POST, "admin/workspaces/acme/other/disable", None).await;
+    off.ok();
+    assert_eq!(seen(&everything, "").await.0, ["acme/main", "zeta/main"], "one that is switched off is none");
     server.close().await;
 }

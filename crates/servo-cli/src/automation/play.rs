@@ -46,7 +46,7 @@ enum Happening {
     Failing { assets: BTreeSet<String> },
 }
 
-/// What conditions requested.
+/// Targets that conditions requested.
 #[derive(Serialize)]
 struct Requested {
     asset: String,

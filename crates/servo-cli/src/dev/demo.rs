@@ -15,7 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("servo.toml", include_str!("../../templates/demo/servo.toml")),
     ("shop.py", include_str!("../../templates/demo/shop.py")),
 ];
-/// What is changed when the history is made, so that there are two deployments to compare.
+/// The change made while the history is made, so that there are two deployments to compare.
 const BEFORE: &str = r#"owners=["stock@example.org"],"#;
 const AFTER: &str = r#"owners=["stock@example.org", "purchasing@example.org"],
     tags={"team": "supply"},"#;

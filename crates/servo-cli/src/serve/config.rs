@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use servo_api::RateLimits;
+use servo_oidc::Provider;
 
 use crate::exit::Exit;
+use crate::identity;
 use crate::output::{self, Format};
 
 /// The file that is read where none is named.
 const FILE: &str = "serve.toml";
+/// The table of rate limits in it.
+const LIMITS: &str = "limits";
 
 /// How to serve.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -93,7 +98,7 @@ const SETTINGS: [Setting; 9] = [
 /// A setting with its value, and where that comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Resolved {
-    name: &'static str,
+    name: String,
     value: String,
     /// `flag`, `environment`, `file` or `default`.
     origin: &'static str,
@@ -101,7 +106,7 @@ pub(crate) struct Resolved {
     source: String,
 }
 
-/// What a server is started with.
+/// Start-up configuration of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServeConfig {
     pub(crate) listen: SocketAddr,
@@ -112,74 +117,120 @@ pub(crate) struct ServeConfig {
     pub(crate) worker_timeout: Duration,
     pub(crate) idle_after: Duration,
     pub(crate) drain: Duration,
+    /// The identity provider of `[oidc]`.
+    pub(crate) oidc: Option<Provider>,
+    /// The limits of `[limits]`.
+    pub(crate) limits: RateLimits,
+}
+
+/// The file of settings.
+struct File {
+    path: PathBuf,
+    /// Values by name.
+    values: BTreeMap<String, String>,
+    /// The table `[oidc]`.
+    oidc: Option<toml::Table>,
 }
 
 impl Options {
     /// Whether log lines are JSON: asked before anything else is, so that what is wrong is left to later.
     pub(crate) fn logs_json(&self) -> bool {
-        let format = resolve(self).ok().and_then(|all| all.into_iter().find(|it| it.name == "log_format"));
+        let format =
+            resolve(self).ok().and_then(|(all, _)| all.into_iter().find(|it| it.name == "log_format"));
         format.is_none_or(|it| it.value != "text")
     }
 }
 
 /// Every setting, in the order in which they are documented.
-fn resolve(options: &Options) -> anyhow::Result<Vec<Resolved>> {
-    let (path, file) = read(options.config.as_deref())?;
-    let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
-    if let Some(unknown) = file.keys().find(|name| !known.contains(&name.as_str())) {
-        bail!("{}: there is no setting {unknown}; there are {}", path.display(), known.join(", "));
+fn resolve(options: &Options) -> anyhow::Result<(Vec<Resolved>, File)> {
+    let file = File::read(options.config.as_deref())?;
+    let path = &file.path;
+    let limits = RateLimits::ALL.iter().map(|(name, _)| format!("{LIMITS}.{name}"));
+    let known: Vec<String> = SETTINGS.iter().map(|setting| setting.name.to_owned()).chain(limits).collect();
+    if let Some(unknown) = file.values.keys().find(|name| !known.contains(name)) {
+        bail!(
+            "{}: there is no setting {unknown}; there are {}, and [oidc]",
+            path.display(),
+            known.join(", ")
+        );
     }
-    let one = |setting: &Setting| {
-        let Setting { name, variable, default, flag } = setting;
+    let one = |name: String, variable: &str, default: &str, flag: Option<&String>| {
         let variable_value = std::env::var(variable).ok().filter(|value| !value.is_empty());
-        let (value, origin, source) = match (flag(options), variable_value, file.get(*name)) {
+        let (value, origin, source) = match (flag, variable_value, file.values.get(&name)) {
             (Some(value), _, _) => (value.clone(), "flag", format!("--{}", name.replace('_', "-"))),
-            (None, Some(value), _) => (value, "environment", (*variable).to_owned()),
+            (None, Some(value), _) => (value, "environment", variable.to_owned()),
             (None, None, Some(value)) => (value.clone(), "file", path.display().to_string()),
-            (None, None, None) => ((*default).to_owned(), "default", String::new()),
+            (None, None, None) => (default.to_owned(), "default", String::new()),
         };
         Resolved { name, value, origin, source }
     };
-    Ok(SETTINGS.iter().map(one).collect())
+    let plain = SETTINGS.iter().map(|setting| {
+        let Setting { name, variable, default, flag } = setting;
+        one((*name).to_owned(), variable, default, flag(options))
+    });
+    let limits = RateLimits::ALL.iter().map(|(name, default)| {
+        let variable = format!("SERVO_LIMITS_{}", name.to_ascii_uppercase());
+        one(format!("{LIMITS}.{name}"), &variable, &default.to_string(), None)
+    });
+    let all = plain.chain(limits).collect();
+    Ok((all, file))
 }
 
-/// The file, and what it says by name.
-fn read(named: Option<&Path>) -> anyhow::Result<(PathBuf, BTreeMap<String, String>)> {
-    let path = named.unwrap_or(Path::new(FILE)).to_owned();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((path, BTreeMap::new()));
-        }
-        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
-    };
-    let table: toml::Table = text.parse().with_context(|| format!("reading {}", path.display()))?;
-    let value = |name: String, value: toml::Value| {
-        let text = match value {
-            toml::Value::String(text) => text,
-            toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Array(items) => {
-                let text = |item: toml::Value| item.as_str().map(str::to_owned);
-                let items: Option<Vec<String>> = items.into_iter().map(text).collect();
-                items.with_context(|| format!("{name} is a list of texts"))?.join(",")
+impl File {
+    /// Reads it. The one that was named must be there.
+    fn read(named: Option<&Path>) -> anyhow::Result<Self> {
+        let path = named.unwrap_or(Path::new(FILE)).to_owned();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self { path, values: BTreeMap::new(), oidc: None });
             }
-            toml::Value::Float(_)
-            | toml::Value::Boolean(_)
-            | toml::Value::Datetime(_)
-            | toml::Value::Table(_) => {
-                bail!("{}: {name} is neither a text nor a whole number", path.display())
-            }
+            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
-        Ok((name, text))
-    };
-    let read = table.into_iter().map(|(name, it)| value(name, it)).collect::<anyhow::Result<_>>()?;
-    Ok((path, read))
+        let mut table: toml::Table = text.parse().with_context(|| format!("reading {}", path.display()))?;
+        let oidc = match table.remove("oidc") {
+            Some(toml::Value::Table(oidc)) => Some(oidc),
+            Some(_) => bail!("{}: oidc is a table: [oidc]", path.display()),
+            None => None,
+        };
+        let limits = match table.remove(LIMITS) {
+            Some(toml::Value::Table(limits)) => limits,
+            Some(_) => bail!("{}: limits is a table: [limits]", path.display()),
+            None => toml::Table::new(),
+        };
+        let limits = limits.into_iter().map(|(name, value)| (format!("{LIMITS}.{name}"), value));
+        let mut values = BTreeMap::new();
+        for (name, value) in table.into_iter().chain(limits) {
+            let text = text_of(&path, &name, value)?;
+            values.insert(name, text);
+        }
+        Ok(Self { path, values, oidc })
+    }
+}
+
+/// A value of the file as it would be written as a flag.
+fn text_of(path: &Path, name: &str, value: toml::Value) -> anyhow::Result<String> {
+    Ok(match value {
+        toml::Value::String(text) => text,
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Array(items) => {
+            let text = |item: toml::Value| item.as_str().map(str::to_owned);
+            let items: Option<Vec<String>> = items.into_iter().map(text).collect();
+            items.with_context(|| format!("{name} is a list of texts"))?.join(",")
+        }
+        toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Table(_) => {
+            bail!("{}: {name} is neither a text nor a whole number", path.display())
+        }
+    })
 }
 
 impl ServeConfig {
     /// Reads every value; the first that is wrong is said with where it comes from.
     pub(crate) fn resolve(options: &Options) -> anyhow::Result<Self> {
-        let all = resolve(options)?;
+        let (all, file) = resolve(options)?;
         let one = |name: &str| all.iter().find(|it| it.name == name).context("a setting is in the table");
         let about = |it: &Resolved| format!("{} from {} {}", it.name, it.origin, it.source);
         let number = |name: &str, least: u64, most: u64| {
@@ -198,27 +249,49 @@ impl ServeConfig {
             bail!("{}: {:?} is neither json nor text", about(format), format.value);
         }
         let hosts = one("hosts")?.value.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let oidc = file.oidc.map(identity::of_table).transpose();
+        let oidc = oidc.with_context(|| file.path.display().to_string())?;
+        // Browsers come back from the provider to this name.
+        let public_host = oidc.as_ref().and_then(|provider| provider.config().public_host());
+        let mut limits = RateLimits::default();
+        for (name, _) in RateLimits::ALL {
+            let limit = number(&format!("{LIMITS}.{name}"), 0, 1_000_000_000)?;
+            limits.put(name, u32::try_from(limit)?);
+        }
         Ok(Self {
             listen: address,
             tls_cert: path("tls_cert")?,
             tls_key: path("tls_key")?,
-            hosts: hosts.map(str::to_owned).collect(),
+            hosts: hosts.map(str::to_owned).chain(public_host).collect(),
             slots: usize::try_from(number("slots", 0, 256)?)?,
             worker_timeout: Duration::from_secs(number("worker_timeout", 3, 86_400)?),
             idle_after: Duration::from_secs(number("idle_after", 1, 31_536_000)?),
             drain: Duration::from_secs(number("drain", 0, 86_400)?),
+            oidc,
+            limits,
         })
     }
 }
 
 /// Shows what `servo serve` would be started with here, and where each value comes from.
 pub(crate) fn show(format: Format) -> anyhow::Result<Exit> {
-    let all = resolve(&Options::default())?;
+    let (mut all, file) = resolve(&Options::default())?;
+    let issuer = file.oidc.as_ref().and_then(|oidc| oidc.get("issuer")?.as_str());
+    let (origin, source) = match &file.oidc {
+        Some(_) => ("file", file.path.display().to_string()),
+        None => ("default", String::new()),
+    };
+    all.push(Resolved {
+        name: "oidc".to_owned(),
+        value: issuer.unwrap_or_default().to_owned(),
+        origin,
+        source,
+    });
     if format == Format::Json {
         output::json(&serde_json::json!({ "items": all }))?;
         return Ok(Exit::Done);
     }
-    let row = |it: Resolved| vec![it.name.to_owned(), it.value, it.origin.to_owned(), it.source];
+    let row = |it: Resolved| vec![it.name, it.value, it.origin.to_owned(), it.source];
     output::table(&["setting", "value", "from", "which"], &[], all.into_iter().map(row).collect());
     Ok(Exit::Done)
 }

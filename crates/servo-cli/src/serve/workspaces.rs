@@ -37,7 +37,7 @@ pub(super) struct ServedWorkspaces {
     running: Mutex<BTreeMap<WorkspaceKey, Running>>,
 }
 
-/// What belongs to an open workspace besides itself.
+/// Resources of an open workspace besides itself.
 struct Running {
     /// The worker of this process, where there is one.
     session: Option<Session>,
@@ -109,6 +109,7 @@ impl ServedWorkspaces {
         api.access_token = Some(self.token.clone());
         api.api_keys = Some(self.api_keys.clone());
         api.session_keys = Some(self.session_keys.clone());
+        api.oidc = self.config.oidc.clone();
         api.secure = self.url.starts_with("https:");
         api.logins = self.logins.clone();
         api.sql = match PythonSql::new(&location, *key == self.usual()) {

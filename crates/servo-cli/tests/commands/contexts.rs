@@ -1,6 +1,6 @@
 //! Servers that a user has logged in to, and which of them commands are about.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Output, Stdio};
 
@@ -101,6 +101,72 @@ fn a_user_logs_in_and_commands_are_about_that_server_and_say_so() {
     assert!(run(&["logout"], "").status.success());
     assert!(!std::fs::read_to_string(home.path().join("config.toml")).unwrap().contains(token));
     assert!(!run(&["context", "use", "prod"], "").status.success());
+}
+
+/// Somebody who listens, and takes down the credentials that it is shown.
+fn listening() -> (String, std::sync::mpsc::Receiver<Option<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, shown) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines: Vec<String> = BufReader::new(stream.try_clone().unwrap())
+                .lines()
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let bearer = lines.iter().find_map(|line| {
+                let (name, value) = line.split_once(": Bearer ")?;
+                name.eq_ignore_ascii_case("authorization").then(|| value.to_owned())
+            });
+            let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            stream.write_all(answer.as_bytes()).unwrap();
+            if sender.send(bearer).is_err() {
+                return;
+            }
+        }
+    });
+    (url, shown)
+}
+
+#[test]
+fn the_key_of_the_environment_is_shown_to_the_server_that_it_is_meant_for_and_to_no_other() {
+    let project = Project::new(PROJECT);
+    let home = tempfile::tempdir().unwrap();
+    let (url, shown) = listening();
+    let config = home.path().join("config.toml");
+    let contexts = format!(
+        "current = \"keyed\"\n[contexts.keyed]\nurl = \"{url}\"\nkey = \"own\"\n\
+         [contexts.bare]\nurl = \"{url}/\"\n"
+    );
+    let kept = |text: &str| std::fs::write(&config, text).unwrap();
+    let shown_by = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = project.command(arguments);
+        command.current_dir(home.path()).env("SERVO_CONFIG", &config).envs(variables.iter().copied());
+        assert!(!command.output().unwrap().status.success());
+        shown.try_iter().collect::<Vec<_>>().pop().expect("it was asked")
+    };
+    let (key, elsewhere) = (("SERVO_KEY", "secret"), ("SERVO_URL", "http://127.0.0.1:1"));
+    let here = ("SERVO_URL", url.as_str());
+    let some = |text: &str| Some(text.to_owned());
+    kept("");
+    assert_eq!(shown_by(&["run", "list"], &[key, here]), some("secret"));
+    assert_eq!(shown_by(&["run", "list", "--url", &url], &[key]), some("secret"), "there is no other");
+    assert_eq!(shown_by(&["run", "list", "--url", &url], &[key, elsewhere]), None);
+    assert_eq!(shown_by(&["run", "list", "--url", &url], &[("SERVO_TOKEN", "t"), elsewhere]), None);
+    assert_eq!(shown_by(&["run", "list", "--url", &url, "--key", "told"], &[key, elsewhere]), some("told"));
+    kept(&contexts);
+    assert_eq!(shown_by(&["run", "list"], &[key]), some("own"), "the context in use has its own");
+    assert_eq!(shown_by(&["run", "list", "--context", "keyed"], &[key, here]), some("own"));
+    assert_eq!(shown_by(&["run", "list", "--context", "bare"], &[key]), None);
+    assert_eq!(shown_by(&["run", "list", "--context", "bare"], &[key, here]), some("secret"));
+    assert_eq!(shown_by(&["run", "list", "--context", "bare", "--key", "told"], &[key]), some("told"));
+    assert_eq!(
+        shown_by(&["run", "list", "--url", &url], &[key, elsewhere]),
+        some("own"),
+        "it is kept for it"
+    );
 }
 
 #[test]

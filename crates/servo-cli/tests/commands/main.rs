@@ -12,6 +12,7 @@ mod facts;
 mod first_hour;
 mod keys;
 mod notifications;
+mod oidc;
 mod owners;
 mod partition_life;
 mod renames;

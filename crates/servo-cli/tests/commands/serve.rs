@@ -1,5 +1,7 @@
 //! `servo serve` through the real binary: keys, roles, tenants, TLS, settings, and secrets that appear nowhere.
 
+#![allow(unreachable_pub)]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{PATIENCE, Project, until};
 
-const ORDERS: &str = r#"
+pub const ORDERS: &str = r#"
 @servo.asset(namespace="raw")
 def orders() -> list:
     return [1]
@@ -19,18 +21,22 @@ def report(orders) -> list:
 "#;
 
 /// `servo serve` that ends with the test.
-struct Serve<'a> {
+pub struct Serve<'a> {
     project: &'a Project,
     process: Child,
-    url: String,
+    pub url: String,
     /// The key that was printed, if one was.
-    first_key: Option<String>,
+    pub first_key: Option<String>,
 }
 
 impl<'a> Serve<'a> {
-    fn start(project: &'a Project, options: &[&str]) -> Self {
+    pub fn start(project: &'a Project, options: &[&str]) -> Self {
+        Self::start_at(project, "127.0.0.1:0", options)
+    }
+
+    pub fn start_at(project: &'a Project, address: &str, options: &[&str]) -> Self {
         let log = fs::File::create(project.path("serve.log")).unwrap();
-        let mut command = project.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = project.command(&["serve", "--listen", address]);
         let mut process = command.args(options).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let is_first = !project.path(".servo/control").exists();
         let mut first_key = None;
@@ -47,23 +53,23 @@ impl<'a> Serve<'a> {
         Self { project, process, url, first_key }
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.project.path("serve.log")).unwrap()
     }
 
     /// A command that speaks to it from somewhere else.
-    fn asked(&self, from: &Project, key: &str, arguments: &[&str]) -> std::process::Output {
+    pub fn asked(&self, from: &Project, key: &str, arguments: &[&str]) -> std::process::Output {
         from.command(arguments).env("SERVO_URL", &self.url).env("SERVO_KEY", key).output().unwrap()
     }
 
-    fn good(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
+    pub fn good(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
         let output = self.asked(from, key, arguments);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {told}\n{}", self.log());
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn bad(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
+    pub fn bad(&self, from: &Project, key: &str, arguments: &[&str]) -> String {
         let output = self.asked(from, key, arguments);
         assert_eq!(
             output.status.code(),
@@ -75,7 +81,7 @@ impl<'a> Serve<'a> {
     }
 
     /// Ends as an operator ends it.
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         let status = until("the server ends", || self.process.try_wait().unwrap());
@@ -308,5 +314,72 @@ fn a_worker_with_a_key_for_workers_runs_the_tasks_of_its_workspace_and_no_other(
     let refused =
         project.command(&["worker", "--server", &serve.url]).env("SERVO_KEY", viewer).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("workers.serve"), "{refused:?}");
+    serve.stop();
+}
+
+#[test]
+fn a_tenant_that_asks_too_often_is_told_when_to_ask_again_and_others_are_not_held_up() {
+    let project = Project::new(ORDERS);
+    let limits = "[limits]\ntriggers_per_minute = 2\nrequests_per_minute = 0\nrun_streams = 1\n";
+    fs::write(project.path("serve.toml"), limits).unwrap();
+    let mut shown = project.command(&["config", "show", "--serve", "--json"]);
+    let shown = shown.env("SERVO_LIMITS_PAGE_STREAMS", "7").output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let one = |name: &str| {
+        let found = shown["items"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+        format!("{} {}", found["value"].as_str().unwrap(), found["origin"].as_str().unwrap())
+    };
+    assert_eq!(one("limits.triggers_per_minute"), "2 file");
+    assert_eq!(one("limits.page_streams"), "7 environment");
+    assert_eq!(one("limits.lists_per_minute"), "1000 default");
+    let serve = Serve::start(&project, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    serve.good(&project, &admin, &["deploy"]);
+    let curl = |method: &str, path: &str| {
+        let url = format!("{}/api/v1/{path}", serve.url);
+        let bearer = format!("Authorization: Bearer {admin}");
+        let mut command = Command::new("curl");
+        command.args(["-si", "-X", method, &url, "-H", &bearer, "-H", "Content-Type: application/json"]);
+        if method == "POST" {
+            command.args(["-d", r#"{"selection":"raw.orders"}"#]);
+        }
+        String::from_utf8(command.output().unwrap().stdout).unwrap().to_lowercase()
+    };
+    let first = curl("POST", "runs");
+    assert!(first.starts_with("http/1.1 202"), "{first}");
+    assert!(
+        first.contains("x-ratelimit-limit: 2\r\n") && first.contains("x-ratelimit-remaining: 1\r\n"),
+        "{first}"
+    );
+    assert!(curl("POST", "runs").contains("x-ratelimit-remaining: 0\r\n"));
+    let refused = curl("POST", "runs");
+    assert!(refused.starts_with("http/1.1 429"), "{refused}");
+    assert!(refused.contains("retry-after: ") && refused.contains("x-ratelimit-reset: "), "{refused}");
+    let problem: Value = serde_json::from_str(refused.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(problem["code"], "rate_limited");
+    assert_eq!(problem["quota"]["name"], "triggers_per_minute");
+    assert!((1..=30).contains(&problem["retry_after"].as_u64().unwrap()), "{problem}");
+    assert!(curl("GET", "runs").starts_with("http/1.1 200"), "reads are counted for themselves");
+    // Another tenant is not held up.
+    serve.good(&project, &admin, &["admin", "tenants", "create", "acme"]);
+    serve.good(&project, &admin, &["admin", "workspaces", "create", "acme/main"]);
+    assert!(!curl("POST", "t/acme/w/main/runs").starts_with("http/1.1 429"));
+    let told = serve.bad(&project, &admin, &["materialize", "raw.orders"]);
+    assert!(told.contains("ask again in"), "{told}");
+
+    // One stream at a time.
+    let runs: Value =
+        serde_json::from_str(&serve.good(&project, &admin, &["run", "list", "--json"])).unwrap();
+    let events = format!("runs/{}/events", runs["items"][0]["run_id"].as_str().unwrap());
+    let url = format!("{}/api/v1/{events}", serve.url);
+    let bearer = format!("Authorization: Bearer {admin}");
+    let mut stream = Command::new("curl");
+    let mut stream = stream.args(["-sN", &url, "-H", &bearer]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(stream.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let refused = curl("GET", &events);
+    assert!(refused.starts_with("http/1.1 429") && refused.contains("run_streams"), "{refused}");
+    stream.kill().unwrap();
+    stream.wait().unwrap();
     serve.stop();
 }

@@ -43,7 +43,7 @@ pub(crate) struct Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Truth {
     pub(crate) holds: bool,
-    /// What made it so; none if that is not known.
+    /// The cause; none if it is not known.
     pub(crate) at: Option<EventId>,
     /// The newest fact that speaks for requesting the asset.
     pub(crate) cause: Option<EventId>,
@@ -59,7 +59,7 @@ impl Truth {
     }
 }
 
-/// What an evaluation looks at.
+/// Context of an evaluation.
 pub(crate) struct Evaluator<'a> {
     pub(crate) state: &'a State,
     pub(crate) definitions: &'a Definitions,
@@ -455,7 +455,7 @@ pub(crate) enum HeldBack {
     NoUpstream,
 }
 
-/// What the attempt of a materialization could have read.
+/// The newest event that the attempt of a materialization could have read.
 fn read_as_of(latest: &Materialized) -> EventId {
     latest.inputs_as_of().unwrap_or_else(|| latest.event_id())
 }

@@ -34,7 +34,7 @@ const MOST_TRACED: u64 = 1_000;
 /// Partitions of assets, by position.
 type Sets = BTreeMap<u32, PartitionSet>;
 
-/// What may have another value than when it was last evaluated, and when the clock changes more. Follows from the state:
+/// Targets to evaluate again, and when the clock adds more. Follows from the state:
 /// a new one begins with everything.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
@@ -47,7 +47,7 @@ pub struct Watch {
     full: Option<usize>,
 }
 
-/// What happens at a time.
+/// An action due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
     /// A tick, or a window of the day that opens or closes.
@@ -340,7 +340,7 @@ impl<'p> Pass<'p> {
     }
 }
 
-/// What an evaluation has found.
+/// The result of an evaluation.
 struct Found<'p> {
     evaluator: Evaluator<'p>,
     traces: BTreeMap<u32, TraceNode>,

@@ -11,7 +11,7 @@ use servo_core::Timestamp;
 use crate::event::{
     EventData, NotificationAttempted, NotificationRequested, PauseScope, QueueServiceChanged,
 };
-use crate::fold::notifications::open_queue;
+use crate::fold::incidents::open_queue;
 use crate::lifecycle::{NotificationStatus, NotificationTrigger};
 use crate::notification::LONGEST_WAIT;
 use crate::rows::NotificationRow;

@@ -92,8 +92,9 @@ pub(crate) fn record(input: &Input, reply: &Reply) -> Option<RequestAnswered> {
         Reply::Run(RunReply { run_id, accepted }) => {
             Some(RequestAnswered { run_id: Some(run_id), event_id: accepted, ..answered })
         }
+        // A backfill that was there already is found again by the request that it was created with.
         Reply::Backfill(BackfillReply { accepted, .. }) => {
-            Some(RequestAnswered { event_id: accepted, ..answered })
+            Some(RequestAnswered { event_id: Some(accepted?), ..answered })
         }
         Reply::Change(change) => Some(RequestAnswered { event_id: change.event_id(), ..answered }),
         Reply::Partitions(PartitionsReply { change, added, removed }) => {

@@ -194,7 +194,7 @@ fn of_sensor(
     evaluate(state, secret, sensor, outcome, now)
 }
 
-/// What came of one evaluation of a sensor.
+/// The outcome of one evaluation of a sensor.
 pub(crate) struct SensorOutcome {
     pub(crate) evaluation_id: Option<EvaluationId>,
     pub(crate) trigger: SensorTrigger,

@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// What code declares is changed by deploying it.
+    /// Refuses a change of a definition that code declares: deploying changes it.
     pub(super) fn is_changeable(self, known: &impl Named) -> Result<(), Refusal> {
         match known.origin() {
             Origin::Api => Ok(()),
@@ -114,7 +114,7 @@ impl Kind {
         Ok(())
     }
 
-    /// What a project declares, by name; refused if one is declared twice.
+    /// The declarations of a project by name; refused if one is declared twice.
     pub(super) fn declared<'a, D>(
         self,
         definitions: impl Iterator<Item = (&'a str, &'a Arc<D>)>,

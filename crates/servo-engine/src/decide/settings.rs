@@ -35,7 +35,7 @@ fn difference(state: &State, command: &ChangeSettings) -> Result<BTreeMap<String
     Ok(changes)
 }
 
-/// What somebody has set stays as it is; everything else is as this process was told, if it was told anything.
+/// Keeps settings that somebody has set; all others take this process's start-up values, if it has any.
 pub(super) fn start_with(state: &State, command: &StartWith) -> Decision {
     if command.given.is_empty() {
         return Decision::unchanged();

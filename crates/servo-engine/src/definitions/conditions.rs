@@ -48,7 +48,7 @@ pub enum Condition {
     Since {
         /// The part.
         of: Box<Condition>,
-        /// What it is compared with.
+        /// The condition that resets it.
         since: Box<Condition>,
     },
     /// This became true since the partition was last made or requested.

@@ -156,7 +156,7 @@ pub struct DepDef {
     pub on_blocked: OnBlocked,
 }
 
-/// What an asset does in a run in which a check blocks what it reads.
+/// The behaviour of an asset in a run in which a check blocks one of its inputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBlocked {
@@ -362,7 +362,7 @@ impl ScheduleDef {
     }
 }
 
-/// What a tick of a schedule does while a run of an earlier tick is active.
+/// The behaviour of a tick while a run of an earlier tick of its schedule is active.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IfRunning {
@@ -424,7 +424,7 @@ impl SensorDef {
     /// 30 seconds: `interval` unless given.
     pub const DEFAULT_INTERVAL: Millis = Millis::from_secs(30);
 
-    /// What makes it be evaluated.
+    /// The trigger of its evaluations.
     pub fn kind(&self) -> SensorKind {
         if self.push {
             SensorKind::Push

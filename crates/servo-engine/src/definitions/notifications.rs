@@ -33,7 +33,7 @@ pub struct NotificationDef {
     pub name: String,
     #[serde(default)]
     pub location: Location,
-    /// What it is about.
+    /// Its triggers.
     pub when: Vec<NotificationTrigger>,
     /// Whom to tell.
     pub to: Vec<Destination>,
@@ -353,7 +353,7 @@ fn check_url(url: &str, about: &mut About<'_>) {
     }
 }
 
-/// What a rule may not have that no code declares: whoever may define it must not run programs on the server, nor read
+/// Restrictions on a rule that no code declares: whoever may define it must not run programs on the server, nor read
 /// its secrets.
 pub(crate) fn foreign(rule: &NotificationDef) -> Option<String> {
     for destination in &rule.to {

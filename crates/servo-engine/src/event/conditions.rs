@@ -17,7 +17,7 @@ pub struct ConditionsEvaluated {
     pub evaluation_id: EvaluationId,
     /// Number of the deployment whose conditions these are.
     pub deployment: u64,
-    /// What is requested, each asset after those that it reads.
+    /// The requested targets, each asset after those that it reads.
     pub requested: Vec<ConditionRequested>,
     /// The run; none if it could not be requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]

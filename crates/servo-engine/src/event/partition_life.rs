@@ -41,7 +41,7 @@ pub struct PartitionsMarked {
     /// Which, in the order of their canonical texts; none if the asset has no partitions.
     #[serde(default, skip_serializing_if = "KeyList::is_empty")]
     pub partitions: KeyList,
-    /// What they are said to be.
+    /// The status that they are marked with.
     #[serde(rename = "as")]
     pub outcome: AttemptOutcome,
     /// Why, in their words.

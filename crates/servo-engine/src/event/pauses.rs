@@ -10,7 +10,7 @@ use servo_core::{AssetKey, ParseError};
 use super::Payload;
 use crate::audit::Act;
 
-/// What a pause is about. Its text is `all`, `queue:NAME` or `asset:NAMESPACE/NAME`.
+/// The scope of a pause. Its text is `all`, `queue:NAME` or `asset:NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum PauseScope {
@@ -82,7 +82,7 @@ impl From<PauseScope> for String {
 /// Dispatching was paused or resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseChanged {
-    /// What it is about.
+    /// Its scope.
     pub scope: PauseScope,
     /// Number of this change among those of the scope, from 1.
     pub number: u64,

@@ -8,7 +8,7 @@ use super::Payload;
 /// Somebody asked for a change and was refused: nothing changed (ADR-092).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRefused {
-    /// What was asked for, such as `run.cancel`.
+    /// The refused operation, such as `run.cancel`.
     pub action: String,
     /// To what it was to be done.
     pub subject: String,

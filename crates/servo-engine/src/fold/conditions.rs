@@ -60,11 +60,15 @@ pub(super) fn deployed(state: &mut State, at: At, payload: &AssetsDeployed) {
     }
 }
 
-/// Limits of a new condition count its own requests.
+/// Limits of a new condition count its own requests. Those that were only kept to be counted go.
 fn forget_counts(state: &mut State, at: At, asset: &AssetKey) {
     for partition in state.conditions.requested(asset) {
         let known = state.conditions.request(asset, partition.as_ref());
         let Some(known) = known.filter(|known| !known.recent.is_empty()).cloned() else { continue };
+        if !known.is_open() {
+            forget(state, asset, partition.as_ref());
+            continue;
+        }
         let request = ConditionRequest { recent: Vec::new(), version: known.version.max(at.id), ..known };
         state.put_condition_request(asset, partition.as_ref(), request);
     }
@@ -162,25 +166,35 @@ pub(super) fn pause_changed(state: &mut State, at: At, payload: &ConditionPauseC
     Applied::Yes
 }
 
+fn forget(state: &mut State, asset: &AssetKey, partition: Option<&PartitionKey>) {
+    if state.conditions.forget_request(asset, partition) {
+        state.changes.condition_requests.insert((asset.clone(), partition.cloned()));
+    }
+}
+
 /// A partition was made, or an attempt at it ended: a fact for conditions.
 pub(super) fn recorded(
     state: &mut State,
     asset: &AssetKey,
     partition: Option<&PartitionKey>,
     read: Option<EventId>,
+    version: EventId,
 ) {
     if state.conditions.is_empty() {
         return;
     }
     state.changes.facts.partitions.insert((asset.clone(), partition.cloned()));
-    // What was made of data that is newer than the request needs it no longer, unless a limit counts it.
-    let is_over = |request: &ConditionRequest| {
-        request.recent.is_empty() && read.is_some_and(|read| read >= request.handled)
-    };
-    if state.conditions.request(asset, partition).is_some_and(is_over)
-        && state.conditions.forget_request(asset, partition)
-    {
-        state.changes.condition_requests.insert((asset.clone(), partition.cloned()));
+    // What was made of data that is newer than the request needs it no longer; a limit counts it still.
+    let known = state.conditions.request(asset, partition).cloned();
+    let is_over =
+        |known: &ConditionRequest| known.is_open() && read.is_some_and(|read| read >= known.handled);
+    let Some(known) = known.filter(is_over) else { return };
+    if known.recent.is_empty() {
+        forget(state, asset, partition);
+    } else {
+        let version = known.version.max(version);
+        let request = ConditionRequest { handled: EventId::NIL, version, ..known };
+        state.put_condition_request(asset, partition, request);
     }
 }
 
@@ -205,7 +219,8 @@ pub(crate) fn task_over(
     for asset in assets {
         state.conditions.end(&asset, partition.map(|text| &**text), requested);
         let known = state.conditions.request(&asset, key.as_ref());
-        if let Some((known, read)) = known.zip(read).filter(|(known, read)| *read > known.handled) {
+        let is_news = |(known, read): &(&ConditionRequest, EventId)| known.is_open() && *read > known.handled;
+        if let Some((known, read)) = known.zip(read).filter(is_news) {
             let request =
                 ConditionRequest { handled: read, version: known.version.max(version), ..known.clone() };
             state.put_condition_request(&asset, key.as_ref(), request);

@@ -4,7 +4,7 @@
 
 use servo_core::AssetKey;
 
-use super::{Applied, At, Ignored, notifications};
+use super::{Applied, At, Ignored, incidents};
 use crate::event::{AssetsDeployed, FreshnessChanged, FreshnessObserved};
 use crate::lifecycle::FreshnessStatus;
 use crate::rows::FreshnessHistoryRow;
@@ -48,7 +48,7 @@ pub(super) fn materialized(state: &mut State, at: At, asset: &AssetKey) {
     }
 }
 
-/// What counts as made of an asset was wiped, marked or given back: it may be older than it was.
+/// Checks freshness again after a wipe, mark or undo: the data that counts may be older than it was.
 pub(super) fn replaced(state: &mut State, at: At, asset: &AssetKey) {
     let Some(known) = state.freshness.get(asset) else { return };
     let freshness = AssetFreshness { due_at: Some(at.time), version: at.id, ..known.clone() };
@@ -81,7 +81,7 @@ pub(super) fn changed(state: &mut State, at: At, payload: &FreshnessChanged) -> 
         deployment_number: payload.deployment,
         row_version: at.id,
     });
-    notifications::freshness_changed(state, at, payload);
+    incidents::freshness_changed(state, at, payload);
     Applied::Yes
 }
 

@@ -8,7 +8,7 @@ use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::outputs::output_of;
-use super::{At, conditions, notifications, sensors};
+use super::{At, conditions, incidents, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -90,7 +90,7 @@ pub(super) fn record(
         }
     }
     let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
-    conditions::recorded(state, &asset, partition.as_ref(), read);
+    conditions::recorded(state, &asset, partition.as_ref(), read, last.event_id);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
@@ -98,7 +98,7 @@ pub(super) fn record(
     }
     if last.outcome == AttemptOutcome::Succeeded {
         let at = At { id: last.event_id, time: last.at };
-        notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
+        incidents::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
     let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);

@@ -2,7 +2,7 @@
 
 use servo_core::{AssetKey, AttemptId, Operation, RunId};
 
-use super::{At, notifications};
+use super::{At, incidents};
 use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
 use crate::gate::verdicts;
@@ -48,7 +48,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             let checked = Checked { event_id: at.id, at: at.time, passed, decision };
             state.asset_states.checked(&output.asset, checked);
             state.changes.asset_states.insert(output.asset.clone());
-            notifications::checked(state, at, payload.run_id, output, partition_key.as_ref());
+            incidents::checked(state, at, payload.run_id, output, partition_key.as_ref());
         }
         // A check that runs alone is about data that was there before.
         let stored = provenance.checked(&output.asset).filter(|_| is_check);

@@ -54,7 +54,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
     end_run(state, at, run);
 }
 
-/// What the resolution of an edge means for the task that waits; it is noted if it ended now.
+/// Applies the resolution of an edge to the task that waits; it is noted if it ended now.
 fn resolved(
     state: &mut State,
     at: At,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servo_core::{Millis, RunId};
 
-use super::{At, backfills, notifications, schedules, sensors};
+use super::{At, backfills, incidents, schedules, sensors};
 use crate::derive::idempotency_hash;
 use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
@@ -22,7 +22,7 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     let source = run.source.clone();
     schedules::run_changed(state, &source, id, false);
     sensors::run_ended(state, id);
-    notifications::run_ended(state, id);
+    incidents::run_ended(state, id);
     backfills::run_ended(state, &source, id);
     evict_runs(state);
 }

@@ -82,7 +82,7 @@ pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> App
     Applied::Yes
 }
 
-/// What code declares can be returned to.
+/// Keeps definitions that code declares, so that a rollback can return to them.
 fn keep_definition(state: &mut State, at: At, payload: &SensorDefined, change: DefinitionChange) {
     if payload.origin == Origin::Code {
         let (kind, definition) = (DefinitionKind::Sensor, &payload.definition);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, materializations, notifications, outputs, propagate, retention};
+use super::{Applied, At, Ignored, incidents, materializations, outputs, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -232,7 +232,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         outputs::discard_voided(state, run, position);
     }
     if ended {
-        notifications::task_failed(state, at, run, position);
+        incidents::task_failed(state, at, run, position);
         materializations::task_ended(state, at, run, position);
         propagate::task_ended(state, at, run, position);
     }

@@ -118,7 +118,7 @@ fn filled(template: &str, delivery: &Delivery, workspace: &str, link: Option<&st
     pieces.into_iter().map(piece).collect()
 }
 
-/// What a system that keeps incidents is to do.
+/// The action for a system that keeps incidents.
 fn action(trigger: NotificationTrigger) -> &'static str {
     if trigger == NotificationTrigger::Recovered { "resolve" } else { "trigger" }
 }

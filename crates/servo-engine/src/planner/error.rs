@@ -97,7 +97,7 @@ pub enum PlanningError {
     /// Values of configuration are missing, or not what their fields take.
     #[error("the configuration is wrong:{}", config_problems(.problems))]
     WrongConfig {
-        /// What is wrong, by asset.
+        /// The problems, by asset.
         problems: Vec<(AssetKey, Vec<String>)>,
     },
     /// More tasks than a run may have.

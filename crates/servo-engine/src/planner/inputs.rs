@@ -160,7 +160,7 @@ struct Wiring<'a> {
     outside: Vec<Option<Rc<Lookup<MaterializationId>>>>,
     missing: Vec<MissingUpstream>,
     more: u64,
-    /// What tasks wait for together.
+    /// Dependency sets that tasks share.
     shared: Vec<Shared>,
     /// The last of these, by group and dependency.
     last: BTreeMap<(usize, usize), usize>,

@@ -21,7 +21,7 @@ pub(super) struct Selected {
     pub(super) assets: Vec<PlannedAsset>,
     /// External assets.
     pub(super) external: Vec<u32>,
-    /// What is not planned because it need not be made.
+    /// Targets that are not planned because they are up to date.
     pub(super) skipped: Vec<SkippedAsset>,
 }
 

@@ -149,7 +149,7 @@ impl BackfillRequest {
     }
 }
 
-/// What a backfill would make. Changes nothing.
+/// Previews a backfill. Changes nothing.
 pub fn preview_backfill(
     state: &State,
     request: &BackfillRequest,

@@ -143,7 +143,7 @@ pub fn prepare_mark(
     })
 }
 
-/// What other definitions would mean for partitions of an asset that are known.
+/// The effect of other definitions on known partitions of an asset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repartitioned {
     /// The asset.
@@ -188,7 +188,7 @@ struct Found {
     known: BTreeSet<PartitionKey>,
 }
 
-/// What texts mean.
+/// Partitions that a request names.
 #[derive(Default)]
 struct Asked {
     set: PartitionSet,

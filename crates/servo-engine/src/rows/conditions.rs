@@ -47,7 +47,8 @@ table! {
     columns {
         asset_key: AssetKey;
         partition_key: Option<PartitionKey>, unique;
-        /// What happened up to this event was a reason to request it, or was read by an attempt since.
+        /// What happened up to this event was a reason to request it, or was read by an attempt since. All zeros if it
+        /// was made good and is only counted.
         handled_event_id: EventId;
         requested_at: Timestamp;
         run_id: Option<RunId>;

@@ -18,7 +18,7 @@ pub enum DefinitionKind {
     Notification,
 }
 
-/// What a deployment did to a definition.
+/// The change that a deployment made to a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs)]

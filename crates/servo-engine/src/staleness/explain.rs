@@ -28,17 +28,17 @@ pub struct Stale {
     pub asset: AssetKey,
     /// Its partition; none if it has none.
     pub partition: Option<PartitionKey>,
-    /// What makes it stale.
+    /// The reasons why it is stale.
     pub cause: StaleCause,
     /// Since when; none if it was never made.
     pub since: Option<Timestamp>,
-    /// What it reads and is stale, if that is the cause: the first few.
+    /// The first few stale inputs, if they are the cause.
     pub because_of: Vec<Stale>,
     /// How many more there are.
     pub more: u64,
 }
 
-/// What makes a partition stale.
+/// The reason why a partition is stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum StaleCause {
@@ -70,7 +70,7 @@ pub enum StaleCause {
     },
     /// Something that it reads is stale.
     UpstreamStale {
-        /// What is at the root: it is stale for a reason of its own.
+        /// The root cause: a partition that is stale for a reason of its own.
         asset: AssetKey,
         partition: Option<PartitionKey>,
         root: StaleReason,
@@ -239,7 +239,7 @@ impl StaleView<'_> {
         Some((cause, first.map(time_of)))
     }
 
-    /// What a partition reads through a dependency and makes it stale.
+    /// The inputs that a partition reads through a dependency and that make it stale.
     fn stale_through(&self, dep: &Dep, digits: &[u64]) -> PartitionSet {
         let Some(sets) = self.sets.get(&dep.asset) else { return PartitionSet::EMPTY };
         let stale = if dep.available { sets.made() } else { sets.all() };

@@ -101,7 +101,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What is newer now, given what was newer at the last look.
+    /// The inputs that are newer now, given those that were newer at the last look.
     fn advance(&self, known: &Newer, anew: bool) -> PartitionSet {
         let since = |track: &Track, at: Option<(u64, EventId)>| {
             at.filter(|(generation, _)| *generation == track.generation && !anew).map(|(_, event)| event)

@@ -13,7 +13,7 @@ use crate::state::{Materialized, PartitionSlots, State};
 /// Stands for the index of a slot that holds no partition of the deployed definition.
 const NOWHERE: u64 = u64::MAX;
 
-/// What is known of the partitions of one asset, through one event.
+/// Staleness of the partitions of one asset, as of one event.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     /// Numbers of the dynamic partitions and of the layout of slots that indexes were found with; none before the first

@@ -36,7 +36,8 @@ pub struct ConditionState {
 /// The requests of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionRequest {
-    /// What happened up to this event was a reason to request it, or was read by an attempt since.
+    /// Changes up to this event were a reason to request it, or were read by an attempt since. Nil if it was made good
+    /// and is only counted.
     pub handled: EventId,
     /// When it was last requested.
     pub at: Timestamp,
@@ -49,6 +50,11 @@ pub struct ConditionRequest {
 }
 
 impl ConditionRequest {
+    /// Whether the partition was not made since of what the request was for.
+    pub(crate) fn is_open(&self) -> bool {
+        self.handled != EventId::NIL
+    }
+
     /// How often it was requested after a time.
     pub(crate) fn since(&self, from: Timestamp) -> usize {
         self.recent.iter().filter(|at| **at > from).count()

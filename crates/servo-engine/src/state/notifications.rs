@@ -32,13 +32,13 @@ pub struct NotificationRule {
     pub paused: bool,
     /// Counts definitions, pauses and resumptions.
     pub state_version: u64,
-    /// What it has told of and is not well again: partitions by asset, or schedules, sensors and queues.
+    /// Open incidents: partitions by asset, or schedules, sensors and queues.
     pub open: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Since when what it tells is counted.
     pub hour_began_at: Timestamp,
     /// How often it has told something since then.
     pub told_in_hour: u32,
-    /// What was left out since it last told something.
+    /// The number of occurrences left out since its last notification.
     pub left_out: u64,
     /// Notifications that failed in a row.
     pub failures: u32,
@@ -186,7 +186,7 @@ impl Notifications {
         !self.open.is_empty()
     }
 
-    /// What is not well again, by what it is.
+    /// Open incidents, by subject.
     pub(crate) fn all_open(&self) -> impl Iterator<Item = &String> {
         self.open.keys()
     }

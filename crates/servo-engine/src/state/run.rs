@@ -225,7 +225,7 @@ impl Run {
         paired.chain(together).map(|upstream| &self.tasks[upstream as usize])
     }
 
-    /// What became of a set, from the tasks themselves: for a run that was just restored.
+    /// The resolution of a dependency set, from the tasks themselves: for a run that was just restored.
     pub(crate) fn recount_sets(&mut self) {
         for set in &mut self.sets {
             let Some(waiting) = set.set.downstream.iter().next() else { continue };

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::partitions::PartitionContext;
 use servo_core::{
-    AssetKey, Cron, EventId, Operation, PartitionKey, PartitionValue, PartitionsDef, Timestamp,
+    AssetKey, Cron, EventId, Operation, PartitionKey, PartitionValue, PartitionsDef, RunId, TaskKey,
+    Timestamp,
 };
 use servo_engine::definitions::{Condition, Definitions};
 use servo_engine::{AttemptOutcome, Event, EventData, State};
@@ -23,18 +24,68 @@ struct Value {
     cause: Option<EventId>,
 }
 
+/// Requests of conditions that were not made good, with what attempts since could read. Followed event by event, from
+/// the log and the state behind each: an end counts for the requests that were open at that time.
+#[derive(Default)]
+pub(crate) struct OpenRequests {
+    requests: BTreeMap<Piece, EventId>,
+    ended: BTreeSet<(RunId, TaskKey)>,
+}
+
+impl OpenRequests {
+    /// Notes an event, with the state that it led to.
+    pub(crate) fn follow(&mut self, event: &Event, state: &State) {
+        if let EventData::AssetsDeployed(deployed) = &event.data {
+            // What an earlier condition did is forgotten with it.
+            let without = deployed.upsert.iter().filter(|asset| asset.definition().automation.is_none());
+            let without: BTreeSet<&AssetKey> = without.map(|it| it.key()).chain(&deployed.removed).collect();
+            self.requests.retain(|(asset, _), _| !without.contains(asset));
+        }
+        if let EventData::ConditionsEvaluated(evaluated) = &event.data {
+            for requested in &evaluated.requested {
+                let keys = requested.partitions.iter().cloned().map(Some);
+                let whole = requested.partitions.is_empty().then_some(None);
+                for key in keys.chain(whole) {
+                    self.requests.insert((requested.asset.clone(), key), event.id);
+                }
+            }
+        }
+        for run in state.runs() {
+            for task in run.tasks.iter().filter(|task| task.state.is_terminal()) {
+                let piece = (task.key.asset(), task.key.partition());
+                let is_new = self.ended.insert((run.id, task.key.clone()));
+                if let (true, Some(read), Some(open)) =
+                    (is_new, task.inputs_as_of, self.requests.get_mut(&piece))
+                {
+                    *open = read.max(*open);
+                }
+            }
+        }
+        self.requests.retain(|(asset, key), open| {
+            let made = state.latest(asset, key.as_ref()).filter(|latest| latest.event_id() == event.id);
+            made.is_none_or(|latest| latest.inputs_as_of().unwrap_or(latest.event_id()) < *open)
+        });
+    }
+}
+
 pub(crate) struct Naive<'a> {
     pub(crate) state: &'a State,
     pub(crate) log: &'a [Event],
+    pub(crate) open: &'a OpenRequests,
     pub(crate) now: Timestamp,
     definitions: std::sync::Arc<Definitions>,
     requested: BTreeSet<Piece>,
 }
 
 impl<'a> Naive<'a> {
-    pub(crate) fn new(state: &'a State, log: &'a [Event], now: Timestamp) -> Option<Self> {
+    pub(crate) fn new(
+        state: &'a State,
+        log: &'a [Event],
+        open: &'a OpenRequests,
+        now: Timestamp,
+    ) -> Option<Self> {
         let definitions = state.checked_definitions()?;
-        Some(Self { state, log, now, definitions, requested: BTreeSet::new() })
+        Some(Self { state, log, open, now, definitions, requested: BTreeSet::new() })
     }
 
     fn at(&self) -> PartitionContext<'a> {
@@ -118,50 +169,12 @@ impl<'a> Naive<'a> {
         (pieces, mapped.missing.is_empty())
     }
 
-    /// The last request in the log, and what attempts could read since: all that is no news.
+    /// What it was requested for or made of, and what attempts since could read: all that is no news.
     fn handled(&self, piece: &Piece) -> EventId {
-        let mut handled = EventId::NIL;
-        for event in self.log {
-            // What an earlier condition did is forgotten with it.
-            if let EventData::AssetsDeployed(deployed) = &event.data {
-                let has_none = deployed
-                    .upsert
-                    .iter()
-                    .any(|asset| *asset.key() == piece.0 && asset.definition().automation.is_none());
-                if has_none || deployed.removed.contains(&piece.0) {
-                    handled = EventId::NIL;
-                }
-            }
-            if let EventData::ConditionsEvaluated(evaluated) = &event.data {
-                let is_it = evaluated.requested.iter().any(|requested| {
-                    requested.asset == piece.0
-                        && match &piece.1 {
-                            Some(key) => requested.partitions.contains(key),
-                            None => true,
-                        }
-                });
-                if is_it {
-                    handled = handled.max(event.id);
-                }
-            }
-        }
         let made = self.state.latest(&piece.0, piece.1.as_ref());
         let made = made.map(|latest| latest.inputs_as_of().unwrap_or(latest.event_id()));
-        // A request that was made good is forgotten, unless a limit counts it: what fails after that was not asked for.
-        let is_limited =
-            self.state.condition(&piece.0).is_some_and(|it| format!("{:?}", it.condition).contains("AtMost"));
-        let is_forgotten = !is_limited && made.is_some_and(|read| read >= handled);
-        if handled != EventId::NIL && !is_forgotten {
-            for run in self.state.runs() {
-                let of_piece = run.tasks.iter().filter(|task| {
-                    task.key.asset() == piece.0 && task.key.partition() == piece.1 && task.state.is_terminal()
-                });
-                // An attempt that ended before the request is not about it.
-                let read = of_piece.filter_map(|task| task.inputs_as_of).max();
-                handled = handled.max(read.unwrap_or(EventId::NIL));
-            }
-        }
-        handled.max(made.unwrap_or(EventId::NIL))
+        let open = self.open.requests.get(piece).copied();
+        open.max(made).unwrap_or(EventId::NIL)
     }
 
     fn in_progress(&self, piece: &Piece) -> (bool, Option<EventId>) {

@@ -93,7 +93,7 @@ pub struct Data {
     pub promotions: Vec<Promotion>,
     /// Those whose data was removed since, by asset and id.
     pub removed: BTreeSet<(String, String)>,
-    /// What can be given back: the event that wiped or marked a partition, and its status before.
+    /// Undoable changes: the event that wiped or marked a partition, and its status before.
     pub prior: BTreeMap<AssetPartition, (EventId, Option<Status>)>,
 }
 

@@ -8,7 +8,7 @@ use super::log::{list, text};
 use super::{Event, Model};
 
 impl Model {
-    /// What was dispatched before does not count any more, and nothing is left of the partitions.
+    /// Wipes partitions: attempts dispatched before no longer count, and nothing is left of the partitions.
     pub(super) fn partitions_wiped(&mut self, event: &Event) -> Judged {
         only_if(!self.memory.knows(&event.key), "duplicate")?;
         self.memory.remember(&event.key, self.elapsed, &self.rules);

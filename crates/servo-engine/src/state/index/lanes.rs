@@ -38,7 +38,7 @@ impl Flow {
     }
 }
 
-/// What ready tasks wait for, beside a slot.
+/// The constraint that ready tasks wait for, beside a slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskLane {
     /// One of its assets is paused.
@@ -85,7 +85,7 @@ impl ReadyKey {
     }
 }
 
-/// What queued runs wait for, beside a place among those at work.
+/// The constraint that queued runs wait for, beside a run slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunLane {
     pub(crate) flow: Flow,
