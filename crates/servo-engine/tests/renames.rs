@@ -117,7 +117,7 @@ fn everything_that_is_known_belongs_to_the_new_name_and_nothing_to_the_old_one()
     let step = world.step(&[rename("old", "new")]);
     let renamed_by = step.events[0].id;
     let expected = AssetMove { from: key("old"), to: key("new"), renamed_by };
-    assert_eq!(moves(&step.effects), [expected.clone()]);
+    assert_eq!(moves(&step.effects), std::slice::from_ref(&expected));
     assert_eq!(latest(world.state(), "new", "one"), Some(made));
     assert_eq!(latest(world.state(), "old", "one"), None);
     assert!(!world.state().has_history(&key("old")));

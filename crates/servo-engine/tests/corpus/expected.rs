@@ -726,7 +726,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::AssetRenamed => vec![EventData::AssetRenamed(AssetRenamed {
             asset_key: asset(),
-            renamed_to: AssetKey::new("raw", "arrivals").unwrap(),
+            renamed_to: AssetKey::new("raw", "arrivals").expect("a key"),
             after: EventId::from_parts(1_736_899_200_000, 9),
         })],
         EventKind::AssetMoved => vec![EventData::AssetMoved(AssetMoved {
