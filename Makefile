@@ -70,6 +70,8 @@ fmt: setup ## format Rust and Python
 bench: ui ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
 	cargo build --locked --release -p servo-cli
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
+	SERVO_BIN="$(abspath $(BUILD))/release/servo" SERVO_BENCH_BIN="$(abspath $(BUILD))/release/servo-bench" \
+	  SERVO_PYTHON="$(PYTHON)" bash scripts/ui.sh bench
 
 bench-peers: ui ## measure Servo beside its peers in one run, and write bench/RESULTS.md; PEERS=floor,servo,rivers WORKLOADS=W1,W2
 	@bash scripts/setup.sh

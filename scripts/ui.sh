@@ -4,6 +4,7 @@
 #   ui.sh offer      the same where Node is there; otherwise says what is missing, and ends well
 #   ui.sh lint       types and eslint        } where Node 20 cannot be had, both say so and end well
 #   ui.sh test       units, and journeys     }
+#   ui.sh bench      figures of the pages on SERVO_BIN, a release build; SERVO_BENCH_BIN makes a million runs for it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../ui"
 
@@ -31,7 +32,7 @@ packages() {
 }
 
 build() {
-  local state description=../crates/servo-api/tests/http/snapshots/http__description__the_description_is_the_one_that_was_agreed_on.snap
+  local state description=../crates/servo-api/openapi.json
   state=$(find src public scripts index.html package-lock.json package.json tsconfig.json vite.config.ts "$description" \
     -type f ! -path src/api/schema.ts -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -d' ' -f1)
   [ "$(cat dist/.built 2>/dev/null)" = "$state" ] && return
@@ -67,6 +68,17 @@ case ${1:-build} in
     build
     packages
     npm run --silent "$1"
+    ;;
+  bench)
+    if [ -n "$missing" ]; then
+      say "the figures of the web UI are not measured: $missing, and it cannot be installed here"
+      exit 0
+    fi
+    build
+    packages
+    target=$(cd .. && cd "${CARGO_TARGET_DIR:-target}" && pwd)
+    SERVO_BIN=${SERVO_BIN:-$target/release/servo} SERVO_BENCH_BIN=${SERVO_BENCH_BIN:-$target/release/servo-bench} \
+      npm run --silent bench
     ;;
   *)
     say "there is no step ${1}"

@@ -1,13 +1,14 @@
 //! How long it takes from a command or a request to data: the real binary, real Python, everything durable.
 
-mod project;
-mod server;
+pub(crate) mod project;
+pub(crate) mod server;
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
+use crate::process::servo;
 use crate::results::{Better, Results};
 use project::Project;
 use server::Server;
@@ -78,21 +79,6 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
     let rate = PARTITIONS as f64 / middle(times).as_secs_f64();
     results.add(AREA, "warm tasks that do nothing, 2 slots", (rate, "/s"), Better::Higher, 800.0);
     Ok(())
-}
-
-/// The binary that was built beside this one.
-fn servo() -> anyhow::Result<Command> {
-    let own = std::env::current_exe()?;
-    let binary = own.with_file_name("servo");
-    ensure!(binary.is_file(), "{} is not there: cargo build --release -p servo-cli", binary.display());
-    let mut command = Command::new(binary);
-    command.stdin(Stdio::null()).env_remove("SERVO_URL").env_remove("SERVO_DIR");
-    if std::env::var_os("SERVO_PYTHON").is_none() {
-        let here = std::env::current_dir()?;
-        let python = here.ancestors().map(|above| above.join(".venv/bin/python")).find(|file| file.is_file());
-        command.env("SERVO_PYTHON", python.context("there is no .venv: make setup")?);
-    }
-    Ok(command)
 }
 
 fn median(rounds: usize, mut once: impl FnMut() -> anyhow::Result<Duration>) -> anyhow::Result<Duration> {

@@ -52,9 +52,15 @@ pub(crate) fn keys() -> Keyring {
 
 impl Harness {
     pub(crate) async fn open(root: &Path, slots: usize) -> anyhow::Result<Self> {
+        Self::open_with(root, slots, &settings()).await
+    }
+
+    pub(crate) async fn open_with(root: &Path, slots: usize, settings: &Settings) -> anyhow::Result<Self> {
         let queue = LocalQueue::new(4_096);
         let stores = Stores::open_directory(root, tenant(), workspace_id())?;
-        let workspace = Workspace::open(stores, config(&queue)).await?;
+        let mut config = config(&queue);
+        config.start_with = StartWith::differing(settings, SettingOrigin::Flag);
+        let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue,
             queues: vec!["default".into()],

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
-use servo_core::{Clock, Millis};
+use servo_core::{Clock, Millis, Timestamp};
 use servo_engine::event::encode_batch;
 use servo_engine::{Effect, Engine, Input, Settings, State, TriggerRun};
 use servo_projections::{Compactor, Limits, RunFilter};
@@ -32,10 +32,10 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
     // For a look at the workspace with a profiler afterwards.
     root.disable_cleanup(std::env::var_os("SERVO_BENCH_KEEP").is_some());
     let (short, long) = (root.path().join("short"), root.path().join("long"));
-    let short_events = grow(&short, RUNS_SHORT).await?;
+    let short_events = grow(&short, RUNS_SHORT, 0).await?;
     let runs = if full { RUNS_FULL } else { RUNS };
     let started = Instant::now();
-    let long_events = grow(&long, runs).await?;
+    let long_events = grow(&long, runs, 0).await?;
     results.note("history", "finished runs in the long workspace", (runs as f64, "runs"), Better::Higher);
     results.note("history", "time to make it", (started.elapsed().as_secs_f64(), "s"), Better::Lower);
     results.note("history", "its log", (log_bytes(&long)? as f64 / 1e9, "GB"), Better::Lower);
@@ -63,8 +63,9 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
     Ok(())
 }
 
-/// Writes a workspace of finished one-task runs, six days of them, through the engine, the log and the compactor.
-async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
+/// Writes a workspace of finished one-task runs, six days of them, through the engine, the log and the compactor, and
+/// then a run of `wide` tasks.
+pub(crate) async fn grow(directory: &Path, runs: usize, wide: usize) -> anyhow::Result<u64> {
     let settings = Settings { max_concurrent_tasks: 10_000, max_concurrent_runs: 10_000, ..settings() };
     let stores = Stores::open_directory(directory, tenant(), workspace_id())?;
     let put_ids = Arc::new(SystemPutIds::default());
@@ -73,37 +74,55 @@ async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
         Compactor::open(stores.blobs.clone(), stores.layout.clone(), 1, limits, put_ids.clone()).await?;
     let mut engine =
         Engine::new(State::new(tenant(), workspace_id()).with_settings(&settings), *b"bench secret");
-    let plan = plan(vec![request("only", vec![])]);
+    let one = plan(vec![request("only", vec![])]);
     let six_days = Millis::from_hours(6 * 24);
     let start = SystemClock.now().saturating_sub(six_days);
     let mut events = 0u64;
-    let mut buffer = Vec::new();
     for first in (0..runs).step_by(AT_ONCE) {
         let passed = six_days.get() as u128 * first as u128 / runs as u128;
         let now = start.saturating_add(Millis::new(passed as u64));
-        let mut inputs: Vec<Input> = (first..(first + AT_ONCE).min(runs))
-            .map(|i| Input::Trigger(TriggerRun::new(format!("bench-{i}"), plan.clone(), "bench")))
+        let inputs: Vec<Input> = (first..(first + AT_ONCE).min(runs))
+            .map(|i| Input::Trigger(TriggerRun::new(format!("bench-{i}"), one.clone(), "bench")))
             .collect();
-        while !inputs.is_empty() {
-            let step = engine.step(&inputs, now);
-            inputs.clear();
-            if !step.events.is_empty() {
-                buffer.clear();
-                encode_batch(&step.events, &mut buffer);
-                let payload = Bytes::copy_from_slice(&buffer);
-                let seq = engine.state().head().seq;
-                stores.log.append(Record { seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
-                events += step.events.len() as u64;
-            }
-            for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
-                inputs.extend(attempt(dispatch.attempt.clone()));
-            }
-        }
+        events += finish(&mut engine, &stores, &put_ids, inputs, now).await?;
         if (first / AT_ONCE) % 20 == 19 {
             compactor.flush(engine.state_mut().take_delta(), now).await?;
         }
     }
+    if wide > 0 {
+        let mut tasks = vec![request("first", vec![])];
+        tasks.extend((1..wide).map(|i| request(&format!("wide_{i:05}"), vec![task("first")])));
+        let trigger = Input::Trigger(TriggerRun::new("bench-wide", plan(tasks), "bench"));
+        events += finish(&mut engine, &stores, &put_ids, vec![trigger], SystemClock.now()).await?;
+    }
     compactor.flush(engine.state_mut().take_delta(), SystemClock.now()).await?;
+    Ok(events)
+}
+
+/// Logs what inputs lead to, until every task that was dispatched has ended.
+async fn finish(
+    engine: &mut Engine,
+    stores: &Stores,
+    put_ids: &Arc<SystemPutIds>,
+    mut inputs: Vec<Input>,
+    now: Timestamp,
+) -> anyhow::Result<u64> {
+    let (mut events, mut buffer) = (0, Vec::new());
+    while !inputs.is_empty() {
+        let step = engine.step(&inputs, now);
+        inputs.clear();
+        if !step.events.is_empty() {
+            buffer.clear();
+            encode_batch(&step.events, &mut buffer);
+            let payload = Bytes::copy_from_slice(&buffer);
+            let seq = engine.state().head().seq;
+            stores.log.append(Record { seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
+            events += step.events.len() as u64;
+        }
+        for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
+            inputs.extend(attempt(dispatch.attempt.clone()));
+        }
+    }
     Ok(events)
 }
 

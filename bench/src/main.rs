@@ -2,18 +2,25 @@
 //!
 //! `make bench` prints a table and writes `target/bench/results.json`; `make bench FULL=1` adds what takes minutes.
 
+mod automation;
+mod backfills;
+mod children;
 mod conditions;
 mod execution;
 mod fold;
 mod graphs;
 mod harness;
 mod history;
+mod http;
 mod lineage;
+mod many;
 mod partitions;
 mod planning;
+mod process;
 mod remote;
 mod results;
 mod run_keys;
+mod serving;
 mod staleness;
 
 use std::path::PathBuf;
@@ -21,6 +28,10 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use results::Results;
+
+/// Many small things are made and dropped on many threads: this costs half of what the system's allocator does.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures the figures that Servo promises.
 #[derive(Parser)]
@@ -31,7 +42,8 @@ struct Options {
     /// Output file of the results.
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
-    /// Only areas whose name contains this.
+    /// Only areas whose name contains this: fold, planning, conditions, partitions, staleness, run keys, lineage, graphs,
+    /// history, remote, execution, automation, backfills, serving.
     #[arg(long)]
     only: Option<String>,
     /// Open the workspace in this directory and report what that cost: a process of its own for a clean RSS.
@@ -43,9 +55,27 @@ struct Options {
     /// Load them from this directory and report what that cost.
     #[arg(long, hide = true)]
     load_partitions: Option<PathBuf>,
+    /// Write a workspace with finished runs to this directory, for the benchmark of the pages.
+    #[arg(long, hide = true)]
+    grow_history: Option<PathBuf>,
+    /// How many runs it has, before one of `--tasks`.
+    #[arg(long, hide = true, default_value_t = 1_000_000)]
+    runs: usize,
+    /// Tasks of its newest run.
+    #[arg(long, hide = true, default_value_t = 10_000)]
+    tasks: usize,
     /// Look run keys up in the tables of this directory, and report what that cost.
     #[arg(long, hide = true)]
     look_up_run_keys: Option<PathBuf>,
+    /// Open the workspace in this directory, which has only schedules, and report what they cost while nothing is due.
+    #[arg(long, hide = true)]
+    idle_schedules: Option<PathBuf>,
+    /// Write the tables of ten million partitions to this directory.
+    #[arg(long, hide = true)]
+    grow_many: Option<PathBuf>,
+    /// Open them and report what that cost, and what pages and heat maps do.
+    #[arg(long, hide = true)]
+    open_many: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -60,8 +90,20 @@ async fn main() -> anyhow::Result<()> {
     if let Some(directory) = &options.load_partitions {
         return partitions::load(directory).await;
     }
+    if let Some(directory) = &options.grow_history {
+        return history::grow(directory, options.runs, options.tasks).await.map(|_| ());
+    }
     if let Some(directory) = &options.look_up_run_keys {
         return run_keys::look_up(directory).await;
+    }
+    if let Some(directory) = &options.grow_many {
+        return many::grow(directory).await;
+    }
+    if let Some(directory) = &options.open_many {
+        return many::open(directory).await;
+    }
+    if let Some(directory) = &options.idle_schedules {
+        return automation::idle(directory).await;
     }
     let wanted = |area: &str| options.only.as_deref().is_none_or(|only| area.contains(only));
     let mut results = Results::default();
@@ -75,7 +117,7 @@ async fn main() -> anyhow::Result<()> {
         conditions::measure(&mut results)?;
     }
     if wanted("partitions") {
-        partitions::measure(&mut results)?;
+        partitions::measure(&mut results, options.full)?;
     }
     if wanted("staleness") {
         staleness::measure(&mut results)?;
@@ -97,6 +139,15 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("execution") {
         execution::measure(&mut results).await?;
+    }
+    if wanted("automation") {
+        automation::measure(&mut results).await?;
+    }
+    if wanted("backfills") {
+        backfills::measure(&mut results).await?;
+    }
+    if wanted("serving") {
+        serving::measure(&mut results, options.full).await?;
     }
     results.print();
     results.write(&options.out)?;

@@ -1,7 +1,6 @@
 //! A million partitions of one asset: what they cost in memory, in the tables, and to load.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +10,8 @@ use servo_engine::{Effect, Engine, Input, Report, Settings, State, TaskOptions, 
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{Blobs, FileBlobs, Layout, SystemPutIds};
 
+use crate::children::child;
+use crate::graphs::scratch;
 use crate::harness::{plan, settings, tenant, workspace_id};
 use crate::history::rss_mb;
 use crate::results::{Better, Results};
@@ -18,7 +19,7 @@ use crate::results::{Better, Results};
 const PARTITIONS: usize = 1_000_000;
 const PER_RUN: usize = 10_000;
 
-pub(crate) fn measure(results: &mut Results) -> anyhow::Result<()> {
+pub(crate) fn measure(results: &mut Results, full: bool) -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;
     let grown = child("--grow-partitions", directory.path())?;
     let loaded = child("--load-partitions", directory.path())?;
@@ -35,14 +36,30 @@ pub(crate) fn measure(results: &mut Results) -> anyhow::Result<()> {
     results.note(area, "flush of one changed", (figure(&grown, "flush_one_ms")?, "ms"), Better::Lower);
     results.add(area, "load a million", (figure(&loaded, "load_ms")?, "ms"), Better::Lower, 600.0);
     results.note(area, "memory after loading them", (figure(&loaded, "rss_mb")?, "MB"), Better::Lower);
+    if full {
+        let directory = tempfile::tempdir_in(scratch()?.path().parent().context("a directory above it")?)?;
+        child("--grow-many", directory.path())?;
+        let many = child("--open-many", directory.path())?;
+        let what = |what: &str| format!("10,000,000 partitions: {what}");
+        results.add(area, what("start"), (figure(&many, "start_s")?, "s"), Better::Lower, 1.0);
+        results.add(area, what("memory"), (figure(&many, "rss_mb")?, "MB"), Better::Lower, 400.0);
+        results.note(
+            area,
+            what("memory with a heat map"),
+            (figure(&many, "mapped_mb")?, "MB"),
+            Better::Lower,
+        );
+        results.note(area, what("first heat map"), (figure(&many, "first_map_ms")?, "ms"), Better::Lower);
+        results.add(
+            area,
+            what("heat map of 400 buckets, p95"),
+            (figure(&many, "map_ms")?, "ms"),
+            Better::Lower,
+            50.0,
+        );
+        results.add(area, what("page of 100, p95"), (figure(&many, "page_ms")?, "ms"), Better::Lower, 5.0);
+    }
     Ok(())
-}
-
-/// A process of its own, for a clean RSS.
-fn child(what: &str, directory: &Path) -> anyhow::Result<serde_json::Value> {
-    let output = Command::new(std::env::current_exe()?).arg(what).arg(directory).output()?;
-    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn asset() -> AssetKey {
@@ -139,8 +156,8 @@ pub(crate) async fn load(directory: &Path) -> anyhow::Result<()> {
     let started = Instant::now();
     let blobs: Arc<dyn Blobs> = Arc::new(FileBlobs::new(directory, &layout()));
     let projection = Projection::open_latest(blobs, layout()).await?.context("nothing was written")?;
-    let rows = projection.hot_rows().await?;
-    let state = State::from_rows(tenant(), workspace_id(), rows)?;
+    let (rows, statuses) = projection.restorable().await?;
+    let state = State::from_rows_and(tenant(), workspace_id(), rows, statuses)?;
     let load = started.elapsed();
     anyhow::ensure!(state.partition_counts(&asset()).materialized == PARTITIONS as u64, "some are missing");
     println!("{}", serde_json::json!({ "load_ms": load.as_secs_f64() * 1e3, "rss_mb": rss_mb()? }));

@@ -11,11 +11,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 
-from scanning import SOURCE
+from scanning import SOURCE, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,39 +25,61 @@ PROGRAM = os.environ.get("SERVO_TEST_BINARY") or str(SOURCE.parents[1] / "target
 NAMES = ("SERVO_URL", "SERVO_KEY", "SERVO_TOKEN", "SERVO_DIR", "SERVO_PROJECT", "SERVO_CONTEXT")
 
 
+LIMITS = (
+    "TRIGGERS_PER_MINUTE",
+    "LISTS_PER_MINUTE",
+    "DEPLOYS_PER_MINUTE",
+    "REQUESTS_PER_MINUTE",
+    "RUN_STREAMS",
+    "PAGE_STREAMS",
+    "STREAMS_PER_CALLER",
+)
+
+
 class Server:
     """`servo dev` of a project, until the end of the block."""
+
+    command: tuple[str, ...] = ("dev", "--slots", "2")
+    settings: ClassVar[dict[str, str]] = {}
 
     def __init__(self, project: Path, *options: str, **environment: str) -> None:
         """Start it for a project; `options` are those of the command."""
         if not Path(PROGRAM).is_file():
             pytest.skip("the servo program is not built: make demo builds it")
         self.project = project
-        self._log = (project / "server.log").open("wb")
+        self._options, self._environment = options, environment
+        self.start()
+
+    def start(self) -> None:
+        """Start the process."""
+        self._log = (self.project / "server.log").open("ab")
         inherited = {name: value for name, value in os.environ.items() if name not in NAMES}
         environment = {
             **inherited,
             "SERVO_PYTHON": sys.executable,
             "PYTHONPATH": str(SOURCE),
-            "SERVO_CONFIG": str(project / "no-contexts.toml"),
-            **environment,
+            "SERVO_CONFIG": str(self.project / "no-contexts.toml"),
+            **self.settings,
+            **self._environment,
         }
-        self.process = subprocess.Popen(  # noqa: S603 - our own program
-            [PROGRAM, "dev", "--slots", "2", *options],
-            cwd=project,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        with (self.project / "server.out").open("ab") as out:
+            self.process = subprocess.Popen(  # noqa: S603 - our own program
+                [PROGRAM, *self.command, *self._options],
+                cwd=self.project,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=self._log,
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         """Wait until it serves and has deployed the project."""
         deadline = time.monotonic() + 60
         while not self._is_ready():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                pytest.fail(f"the server did not start: {self.log()[-5000:]}")
             time.sleep(0.05)
         return self
 
@@ -69,16 +91,28 @@ class Server:
         self.process.wait(timeout=60)
         self._log.close()
 
+    # Answers when it is of use.
+    path = "/api/v1/deployments/current"
+
     def _is_ready(self) -> bool:
         from http.client import HTTPConnection  # noqa: PLC0415
 
         with contextlib.suppress(OSError, ValueError, KeyError):
+            # That of a process before it may still be there.
+            if self._owner["pid"] != self.process.pid:
+                return False
             connection = HTTPConnection(self.url.removeprefix("http://"), timeout=5)
             with contextlib.closing(connection):
                 bearer = {"Authorization": f"Bearer {self.token}"}
-                connection.request("GET", "/api/v1/deployments/current", headers=bearer)
+                connection.request("GET", self.path, headers=bearer)
                 return connection.getresponse().status == 200
         return False
+
+    def restart(self) -> None:
+        """Start it again after it was killed, and wait until it serves."""
+        self._log.close()
+        self.start()
+        self.__enter__()
 
     def log(self) -> str:
         """Give what it has said."""
@@ -86,8 +120,13 @@ class Server:
 
     @property
     def _owner(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.project / ".servo" / "server.json").read_bytes())
+        found: dict[str, Any] = json.loads((self.state / "server.json").read_bytes())
         return found
+
+    @property
+    def state(self) -> Path:
+        """The directory of its state."""
+        return self.project / ".servo"
 
     @property
     def url(self) -> str:
@@ -98,6 +137,25 @@ class Server:
     def token(self) -> str:
         """What it wants to be shown."""
         return str(self._owner["token"])
+
+
+class Served(Server):
+    """`servo serve` with the project in reach, until the end of the block."""
+
+    command = ("serve", "--listen", "127.0.0.1:0", "--slots", "2")
+    path = "/api/v1/readyz"
+    # Tests ask more often than people do.
+    settings: ClassVar = {f"SERVO_LIMITS_{name}": "0" for name in LIMITS}
+
+    @property
+    def key(self) -> str:
+        """The key that it printed when it was first started."""
+        return (self.project / "server.out").read_text("utf-8").split()[-1]
+
+    def manifest(self) -> dict[str, Any]:
+        """Give what the project declares."""
+        found: dict[str, Any] = scan(self.project).manifest
+        return found
 
 
 @contextlib.contextmanager

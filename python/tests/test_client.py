@@ -248,6 +248,19 @@ def test_backfills(client: servo.Client) -> None:
         client.cancel_backfill(asked)
 
 
+def test_tables_and_assets_are_queried(client: servo.Client) -> None:
+    run = client.wait(client.trigger("raw.numbers"), check=True)
+    client.request("GET", "tables")
+    found = client.sql("SELECT run_id, state FROM runs")
+    assert {"run_id": run.run_id, "state": "SUCCEEDED"} in found.dicts()
+    assert (found.names, found.truncated) == (["run_id", "state"], False)
+    many = client.sql("SELECT * FROM range(100)", max_rows=3, timeout=10)
+    assert ([row[0] for row in many.rows], many.truncated) == ([0, 1, 2], True)
+    with pytest.raises(ProblemError, match="nowhere") as refused:
+        client.sql("SELECT * FROM nowhere")
+    assert refused.value.code == "invalid_request"
+
+
 def test_any_route_can_be_asked(client: servo.Client) -> None:
     assert client.version() == servo.__version__
     assert client.ready()["status"] == "ok"

@@ -8,19 +8,19 @@ use tempfile::TempDir;
 const HEAD: &str = "import servo\n\n\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n";
 
 /// A project in a directory of its own.
-pub(super) struct Project {
+pub(crate) struct Project {
     root: TempDir,
 }
 
 impl Project {
     /// One asset that also says when it began.
-    pub(super) fn one() -> anyhow::Result<Self> {
+    pub(crate) fn one() -> anyhow::Result<Self> {
         let code = "\n\n@servo.asset(namespace=\"bench\")\ndef one() -> int:\n    import time\n    with open(\"began\", \"w\") as file:\n        file.write(str(time.time_ns()))\n    return fib(10)\n";
         Self::new(code)
     }
 
     /// A chain: each asset depends on the one before.
-    pub(super) fn chain(length: usize) -> anyhow::Result<Self> {
+    pub(crate) fn chain(length: usize) -> anyhow::Result<Self> {
         let mut code = asset("n0", &[]);
         for at in 1..length {
             code += &asset(&format!("n{at}"), &[format!("n{}", at - 1)]);
@@ -29,7 +29,7 @@ impl Project {
     }
 
     /// A fan: one asset, many that depend on it, and one that depends on all.
-    pub(super) fn fan(width: usize) -> anyhow::Result<Self> {
+    pub(crate) fn fan(width: usize) -> anyhow::Result<Self> {
         let middle: Vec<String> = (0..width).map(|at| format!("m{at}")).collect();
         let mut code = asset("first", &[]);
         for name in &middle {
@@ -40,7 +40,7 @@ impl Project {
     }
 
     /// Layers of which each asset waits for three of the layer before.
-    pub(super) fn layers(count: usize, width: usize) -> anyhow::Result<Self> {
+    pub(crate) fn layers(count: usize, width: usize) -> anyhow::Result<Self> {
         let mut code = String::new();
         for layer in 0..count {
             for at in 0..width {
@@ -53,18 +53,19 @@ impl Project {
     }
 
     /// Partitions of an asset that does nothing.
-    pub(super) fn nothing(partitions: usize) -> anyhow::Result<Self> {
+    pub(crate) fn nothing(partitions: usize) -> anyhow::Result<Self> {
         let code = format!(
             "\n\n@servo.asset(namespace=\"bench\", partitions=servo.StaticPartitions([f\"p{{n:04}}\" for n in range({partitions})]))\ndef nothing() -> None:\n    pass\n"
         );
         Self::new(&code)
     }
 
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.root.path()
     }
 
-    fn new(code: &str) -> anyhow::Result<Self> {
+    /// A project with this code.
+    pub(crate) fn new(code: &str) -> anyhow::Result<Self> {
         let root = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
         std::fs::write(
             root.path().join("servo.toml"),

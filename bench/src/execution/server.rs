@@ -1,6 +1,7 @@
 //! A real `servo dev`, asked over HTTP.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,18 +12,21 @@ use servo_api::views::{PartitionsBody, RunBody};
 use servo_engine::RunState;
 
 use super::project::Project;
+use crate::process::{children, cpu_time, resident_mb, servo};
 
 /// A server process that is stopped on drop.
-pub(super) struct Server {
+pub(crate) struct Server {
     process: Child,
     client: Client,
+    address: SocketAddr,
+    token: String,
 }
 
 impl Server {
     /// Starts a server and waits until its runners are warm.
-    pub(super) async fn start(project: &Project, slots: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn start(project: &Project, slots: usize) -> anyhow::Result<Self> {
         let notice = project.root().join(".servo/server.json");
-        let process = super::servo()?
+        let process = servo()?
             .args(["dev", "--port", "0", "--slots", &slots.to_string(), "--project"])
             .arg(project.root())
             .stdout(Stdio::null())
@@ -40,7 +44,9 @@ impl Server {
             ensure!(begun.elapsed() < Duration::from_secs(30), "servo dev does not start");
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
-        let server = Self { process, client: Client::new(&url)?.with_access_token(token) };
+        let address = url.trim_start_matches("http://").trim_end_matches('/').parse()?;
+        let server =
+            Self { process, client: Client::new(&url)?.with_access_token(token.clone()), address, token };
         while server.client.deployment().await.is_err() || server.runners()?.len() < slots {
             ensure!(begun.elapsed() < Duration::from_secs(60), "servo dev has no deployment");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -51,7 +57,7 @@ impl Server {
     }
 
     /// From the request to the end of the run, by the clock that both share.
-    pub(super) async fn run(&self, selection: &str, ranges: &[&str]) -> anyhow::Result<Duration> {
+    pub(crate) async fn run(&self, selection: &str, ranges: &[&str]) -> anyhow::Result<Duration> {
         let body = body(selection, ranges);
         let asked = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let accepted = self.client.trigger(&body).await?;
@@ -67,7 +73,7 @@ impl Server {
     }
 
     /// From the request to the first line of the function.
-    pub(super) async fn first_line(&self, root: &Path) -> anyhow::Result<Duration> {
+    pub(crate) async fn first_line(&self, root: &Path) -> anyhow::Result<Duration> {
         let asked = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         let accepted = self.client.trigger(&body("bench.one", &[])).await?;
         let mut events = self.client.follow(accepted.run_id, None);
@@ -81,19 +87,24 @@ impl Server {
     }
 
     /// Memory of the server and of its runners.
-    pub(super) fn resident_mb(&self) -> anyhow::Result<f64> {
+    pub(crate) fn resident_mb(&self) -> anyhow::Result<f64> {
         let processes = std::iter::once(self.process.id()).chain(self.runners()?);
-        let kilobytes: u64 = processes.map(resident_kb).sum::<anyhow::Result<u64>>()?;
-        Ok(kilobytes as f64 / 1024.0)
+        processes.map(resident_mb).sum()
     }
 
     fn runners(&self) -> anyhow::Result<Vec<u32>> {
-        let mut children = Vec::new();
-        for thread in fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
-            let listed = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
-            children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-        }
-        Ok(children)
+        children(self.process.id())
+    }
+
+    /// The address that it listens at, and the secret that it asks for.
+    pub(crate) fn address(&self) -> (SocketAddr, &str) {
+        (self.address, &self.token)
+    }
+
+    /// The time that the server and its runners have had a core for.
+    pub(crate) fn cpu_time(&self) -> anyhow::Result<Duration> {
+        let processes = std::iter::once(self.process.id()).chain(self.runners()?);
+        processes.map(cpu_time).sum()
     }
 }
 
@@ -111,10 +122,4 @@ fn body(selection: &str, ranges: &[&str]) -> RunBody {
         partitions: PartitionsBody { ranges, ..PartitionsBody::default() },
         ..RunBody::default()
     }
-}
-
-fn resident_kb(process: u32) -> anyhow::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
-    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }

@@ -7,8 +7,9 @@ use servo_core::{TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
 
 use crate::event::{
-    ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, SessionEnded, SessionStarted, SessionsEnded,
-    TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved,
+    ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied, SessionEnded, SessionStarted,
+    SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated,
+    WorkspaceRemoved,
 };
 use crate::grant::{Grant, Scope};
 use crate::key::{KeyHash, KeyId};
@@ -100,6 +101,8 @@ pub enum ControlCommand {
     EndSession(SessionId),
     /// Refuse everything that somebody logged in with before now.
     EndSessionsOf(Principal),
+    /// Record that whoever asks was refused.
+    RecordDenial(RequestDenied),
 }
 
 /// Why a request is refused. Nothing has changed.
@@ -202,6 +205,7 @@ pub fn decide(
         ControlCommand::EndSessionsOf(of) => {
             Ok(vec![ControlData::SessionsEnded(SessionsEnded { of: of.clone() })])
         }
+        ControlCommand::RecordDenial(denied) => Ok(vec![ControlData::RequestDenied(denied.clone())]),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use servo_core::{TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
 
-use crate::grant::Grant;
+use crate::grant::{Grant, Scope};
 use crate::key::{KeyHash, KeyId};
 use crate::session::{SessionId, SessionOf};
 
@@ -44,6 +44,7 @@ pub enum ControlData {
     SessionStarted(SessionStarted),
     SessionEnded(SessionEnded),
     SessionsEnded(SessionsEnded),
+    RequestDenied(RequestDenied),
     /// A type of a newer version.
     #[serde(untagged)]
     Unknown(Value),
@@ -173,6 +174,22 @@ pub struct SessionEnded {
 pub struct SessionsEnded {
     /// Of whom.
     pub of: Principal,
+}
+
+/// Somebody asked for what they may not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestDenied {
+    /// The permission that they lack.
+    pub permission: String,
+    /// The least role that has it.
+    pub role: String,
+    /// What was asked for: `POST /api/v1/admin/tenants`.
+    pub subject: String,
+    /// Where whoever asked has a role.
+    pub scope: Scope,
+    /// Refusals before this one that were not recorded, because there were too many.
+    #[serde(default)]
+    pub omitted: u64,
 }
 
 /// The version of every payload that this version writes.

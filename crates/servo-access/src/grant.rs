@@ -188,6 +188,11 @@ impl Identity {
         self.grants.iter().any(has)
     }
 
+    /// The tenant that its grants are about, or the server if that is not one.
+    pub fn home(&self) -> Scope {
+        crate::acts::common(&self.grants)
+    }
+
     /// The workspace that it is about, if its grants are about one alone.
     pub fn only_workspace(&self) -> Option<(&TenantId, &WorkspaceId)> {
         let mut only = None;

@@ -102,6 +102,10 @@ impl ControlLedger {
         self.inner.clock.now()
     }
 
+    pub(crate) fn log(&self) -> &dyn Log {
+        &*self.inner.log
+    }
+
     /// Tells of every change that was made durable since.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()

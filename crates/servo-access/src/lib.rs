@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod acts;
 mod decide;
 mod event;
 mod grant;
@@ -35,11 +36,12 @@ mod role;
 mod session;
 mod state;
 
+pub use acts::{ActPlace, ControlAct};
 pub use decide::{ControlCommand, ControlRefusal, NewKey, decide};
 pub use event::{
-    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, SessionEnded, SessionStarted,
-    SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated,
-    WorkspaceRemoved, read_batch, write_batch,
+    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied, SessionEnded,
+    SessionStarted, SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged,
+    WorkspaceCreated, WorkspaceRemoved, read_batch, write_batch,
 };
 pub use grant::{Allowed, Grant, Identity, Scope, ScopeError};
 pub use key::{KEY_PREFIX, KeyHash, KeyId, KeyText, parse_key};

@@ -258,6 +258,8 @@ impl ControlState {
                 self.sessions.retain(|_, session| session.principal != *of);
                 self.logged_out.insert(of.clone(), at);
             }
+            // It is for the audit, which reads the ledger.
+            ControlData::RequestDenied(_) => {}
             ControlData::Unknown(_) => self.skipped += 1,
         }
     }

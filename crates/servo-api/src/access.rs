@@ -279,6 +279,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/keys/{key_id}/revoke", Access::Administers(Permission::KeysManage)),
+    (Method::GET, "/api/v1/admin/audit", Access::Administers(Permission::AuditRead)),
     (Method::GET, "/api/v1/admin/sessions", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/sessions/end", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/sessions/{session_id}/end", Access::Administers(Permission::KeysManage)),
@@ -309,7 +310,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
 ];
 
 /// The access that a route requires; none if it is not in the table.
-fn access(method: &Method, path: &str) -> Option<Access> {
+pub(crate) fn access(method: &Method, path: &str) -> Option<Access> {
     let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
     found.map(|(_, _, access)| *access)
 }
@@ -367,7 +368,7 @@ pub(crate) async fn authorize(
         Access::Administers(permission) => {
             let who = app.authenticate(&parts).await?;
             if !who.identity.has_somewhere(permission) {
-                return Err(app.deny(&who, permission, &parts).await);
+                return Err(app.deny_administration(&who, permission, &parts).await);
             }
             let principal = who.identity.principal.clone();
             parts.extensions.insert(who);
@@ -441,6 +442,28 @@ impl App {
         let detail = format!(
             "this needs the permission {}, which the role {role} has; {} has the role {} in {at}",
             permission.name(),
+            who.identity.principal,
+            has.join(", "),
+        );
+        Problem::new(Code::Forbidden, detail)
+    }
+
+    /// The same about the server, whose ledger has it; that of the workspace where there is none.
+    async fn deny_administration(
+        &self,
+        who: &Authenticated,
+        permission: Permission,
+        request: &Parts,
+    ) -> Problem {
+        let Some(keys) = &self.api.api_keys else { return self.deny(who, permission, request).await };
+        let subject = format!("{} {}", request.method, request.uri.path());
+        keys.record_denial(who, permission, subject).await;
+        let mut has: Vec<&str> = who.identity.grants.iter().map(|grant| grant.role.name()).collect();
+        has.dedup();
+        let detail = format!(
+            "this needs the permission {}, which the role {} has; {} has the role {}",
+            permission.name(),
+            permission.least_role(),
             who.identity.principal,
             has.join(", "),
         );

@@ -8,7 +8,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use servo_access::{
-    ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, SessionId, SessionOf, parse_key,
+    ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, Permission, RequestDenied,
+    SessionId, SessionOf, parse_key,
 };
 use servo_core::{Millis, Timestamp};
 use servo_engine::Principal;
@@ -20,6 +21,8 @@ use crate::problem::{Code, Problem};
 
 /// The user of this machine whose server it is.
 const LOCAL: &str = "local";
+/// Refusals that are recorded in a minute; more are counted.
+const DENIALS_A_MINUTE: u32 = 60;
 /// How old a record of the last use of a key may be before another one is made.
 const USE_RECORDED_EVERY: Millis = Millis::from_hours(1);
 
@@ -132,6 +135,15 @@ impl Authenticator for ServerToken {
 pub struct ApiKeys {
     control: ControlLedger,
     uses: Arc<Mutex<BTreeMap<KeyId, Timestamp>>>,
+    denials: Arc<Mutex<Denials>>,
+}
+
+/// Refusals of the minute: more than a few are counted instead of written.
+#[derive(Default)]
+struct Denials {
+    minute: i64,
+    recorded: u32,
+    omitted: u64,
 }
 
 impl std::fmt::Debug for ApiKeys {
@@ -143,7 +155,7 @@ impl std::fmt::Debug for ApiKeys {
 impl ApiKeys {
     /// Those of a ledger.
     pub fn new(control: ControlLedger) -> Self {
-        Self { control, uses: Arc::default() }
+        Self { control, uses: Arc::default(), denials: Arc::default() }
     }
 
     /// The ledger.
@@ -193,6 +205,34 @@ impl ApiKeys {
         let RecordedSession { session } = serde_json::from_slice(content).map_err(|_| ended())?;
         let state = self.control.state();
         state.session(&session, now).map(|session| session.of.clone()).ok_or_else(ended)
+    }
+
+    /// Records that somebody may not administer what they asked for.
+    pub(crate) async fn record_denial(&self, who: &Authenticated, permission: Permission, subject: String) {
+        let minute = self.control.now().as_millis() / 60_000;
+        let omitted = {
+            let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+            if denials.minute != minute {
+                (denials.minute, denials.recorded) = (minute, 0);
+            }
+            if denials.recorded >= DENIALS_A_MINUTE {
+                denials.omitted += 1;
+                return;
+            }
+            denials.recorded += 1;
+            std::mem::take(&mut denials.omitted)
+        };
+        let denied = RequestDenied {
+            permission: permission.name().to_owned(),
+            role: permission.least_role().name().to_owned(),
+            subject,
+            scope: who.identity.home(),
+            omitted,
+        };
+        let denied = ControlCommand::RecordDenial(denied);
+        if let Err(error) = self.control.ask(&who.identity.principal, &denied).await {
+            tracing::warn!(%error, "a refused request could not be recorded");
+        }
     }
 
     /// Records in the ledger when keys were last used: those whose record is old, or all of them at the end.

@@ -88,9 +88,30 @@ pub struct Client {
     patience: Duration,
 }
 
+/// What a client needs for TLS besides what the system has.
+#[derive(Clone, Default)]
+pub struct ClientTls {
+    /// Certificates of authorities that servers may be vouched for by, PEM.
+    pub authorities: Option<Vec<u8>>,
+    /// A certificate to show the server, and its private key, PEM.
+    pub identity: Option<Vec<u8>>,
+}
+
+/// Secrets are never shown.
+impl std::fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientTls").finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// A client of the server at an address such as `http://127.0.0.1:8741`. Sends nothing yet.
     pub fn new(server: &str) -> Result<Self, ClientError> {
+        Self::with_tls(server, &ClientTls::default())
+    }
+
+    /// The same with certificates of one's own.
+    pub fn with_tls(server: &str, tls: &ClientTls) -> Result<Self, ClientError> {
         let address = |reason: String| ClientError::Address { text: server.to_owned(), reason };
         let mut base: Url = server.parse().map_err(|error: url::ParseError| address(error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
@@ -111,6 +132,15 @@ impl Client {
         if base.scheme() == "http" {
             // Certificates of the system take longer to load than most requests to answer.
             http = http.tls_certs_only([]);
+        }
+        if let Some(text) = tls.authorities.as_ref().filter(|_| base.scheme() == "https") {
+            let certificates = reqwest::Certificate::from_pem_bundle(text);
+            let certificates = certificates.map_err(|error| address(format!("authorities: {error}")))?;
+            http = http.tls_certs_merge(certificates);
+        }
+        if let Some(text) = &tls.identity {
+            let identity = reqwest::Identity::from_pem(text);
+            http = http.identity(identity.map_err(|error| address(format!("own certificate: {error}")))?);
         }
         if is_loopback(&base) {
             http = http.no_proxy();

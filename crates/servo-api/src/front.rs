@@ -25,7 +25,7 @@ use tracing::Instrument;
 use crate::access::unknown_workspace;
 use crate::app::{Api, App, Shared};
 use crate::authentication::{Authenticated, Authenticator, authenticate};
-use crate::guard::{guarded, with_headers};
+use crate::guard::{guarded, refused, with_headers};
 use crate::problem::{Code, Problem};
 use crate::rates::{Limited, OpenStream, RateLimits, Rates, Standing};
 use crate::routes;
@@ -37,6 +37,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest request id that is taken from a caller.
 const LONGEST_ID: usize = 128;
+
+/// Marks requests of connections whose certificate was verified.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VerifiedCertificate;
 
 /// Whether a workspace can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +76,9 @@ pub trait Workspaces: Send + Sync {
 
     /// Closes one.
     async fn close(&self, key: &WorkspaceKey, api: &Api);
+
+    /// Holds workspaces that are open to the limits that their tenants have now.
+    async fn apply_quotas(&self) {}
 }
 
 /// One workspace, which whoever serves it opens and closes.
@@ -120,6 +127,8 @@ pub(crate) struct Front {
     /// The control ledger, if the server has one.
     control: Option<ControlLedger>,
     rates: Rates,
+    /// Whether workers have to show a certificate.
+    certified_workers: bool,
     hosts: Vec<String>,
     host: Host<Opened>,
     closing: watch::Sender<bool>,
@@ -131,11 +140,12 @@ impl Front {
         authenticators: Vec<Arc<dyn Authenticator>>,
         control: Option<ControlLedger>,
         limits: RateLimits,
+        certified_workers: bool,
         hosts: Vec<String>,
     ) -> Arc<Self> {
         let (host, closing) = (Host::default(), watch::Sender::new(false));
         let (authenticators, rates) = (authenticators.into(), Rates::new(limits));
-        Arc::new(Self { workspaces, authenticators, control, rates, hosts, host, closing })
+        Arc::new(Self { workspaces, authenticators, control, rates, certified_workers, hosts, host, closing })
     }
 
     /// Answers a request, and says so in the log.
@@ -146,10 +156,10 @@ impl Front {
         let span = tracing::info_span!("request", request_id = %request_id, %method, path);
         let answered = async {
             let answered = match guarded(&parts.uri, &parts.headers, &self.hosts) {
-                Ok(()) => self.forward(&mut parts, body).await,
-                Err(problem) => Err(problem),
+                Ok(()) => self.forward(&mut parts, body).await.unwrap_or_else(IntoResponse::into_response),
+                Err(problem) => refused(problem),
             };
-            let mut response = with_headers(answered.unwrap_or_else(IntoResponse::into_response));
+            let mut response = with_headers(answered);
             if let Ok(id) = HeaderValue::from_str(&request_id) {
                 response.headers_mut().insert(REQUEST_ID, id);
             }
@@ -194,6 +204,12 @@ impl Front {
         if let Some((_, rest)) = named {
             parts.uri = rest;
         }
+        let is_certified = parts.extensions.get::<VerifiedCertificate>().is_some();
+        if self.certified_workers && !is_certified && is_of_workers(parts.uri.path()) {
+            let detail = "workers of this server show a certificate of its authority: SERVO_CLIENT_CERT and \
+                          SERVO_CLIENT_KEY name the files";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        }
         let (standing, room) = match &who {
             Ok(who) => match self.limited(who, &key, parts) {
                 Ok(counted) => counted,
@@ -210,6 +226,7 @@ impl Front {
             parts.extensions.insert(who);
         }
         let opened = self.opened(&key).await?;
+        let changes_limits = parts.method == Method::PATCH && changes_limits(parts.uri.path());
         let credential = Shown { method: parts.method.clone(), headers: parts.headers.clone() };
         let mut request = Request::new(body);
         *request.method_mut() = parts.method.clone();
@@ -218,6 +235,10 @@ impl Front {
         *request.headers_mut() = std::mem::take(&mut parts.headers);
         *request.extensions_mut() = std::mem::take(&mut parts.extensions);
         let Ok(mut response) = routes::answer(opened.router.clone(), request).await;
+        // Whoever is told of a change can rely on it.
+        if changes_limits && response.status().is_success() {
+            self.workspaces.apply_quotas().await;
+        }
         if let Some(standing) = standing {
             standing.tell(&mut response, SystemClock.now());
         }
@@ -354,6 +375,12 @@ impl Front {
     }
 }
 
+/// Whether a path is that of limits of a tenant, or of settings that they are limits for.
+fn changes_limits(path: &str) -> bool {
+    let is_quotas = path.starts_with("/api/v1/admin/tenants/") && path.ends_with("/quotas");
+    is_quotas || path == "/api/v1/settings"
+}
+
 /// Whether an answer goes on until somebody ends it.
 fn is_stream(response: &Response<Body>) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -411,7 +438,12 @@ fn named(uri: &Uri) -> Result<Option<(WorkspaceKey, Uri)>, Problem> {
 fn has_own_credentials(rest: &Uri) -> bool {
     let path = rest.path();
     let is_push = path.starts_with("/api/v1/orchestration/sensors/") && path.ends_with("/push");
-    is_push || path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/")
+    is_push || is_of_workers(path)
+}
+
+/// Whether a path is one that workers ask for, with their keys or the tokens of tasks.
+fn is_of_workers(path: &str) -> bool {
+    path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/")
 }
 
 /// The id that a caller has given a request, or a new one.

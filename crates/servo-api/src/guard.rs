@@ -26,7 +26,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
     with_headers(match guarded(request.uri(), request.headers(), &app.api.hosts) {
         Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => refused(problem),
     })
 }
 
@@ -38,9 +38,20 @@ pub(crate) fn with_headers(mut response: Response) -> Response {
     response
 }
 
+/// Refuses a request that has not come as it should; nothing more is read from its connection.
+pub(crate) fn refused(problem: Problem) -> Response {
+    let mut response = problem.into_response();
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// That a request addresses this server and does not come from a page of another one.
 pub(crate) fn guarded(uri: &Uri, headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
     let foreign = |detail: String| Err(Problem::new(Code::ForeignOrigin, detail));
+    // Something before this server may have gone by the other one, and have taken what follows for part of this request.
+    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+        return Err(Problem::invalid("content-length", "a request has this or transfer-encoding, not both"));
+    }
     // A request may name its host in the address too, and then that counts.
     let host = match uri.authority() {
         Some(authority) => Some(authority.clone()),

@@ -32,6 +32,10 @@ pub(crate) fn lines(chunk: &LogChunk) -> impl Iterator<Item = (u64, LogLine)> + 
 impl App {
     /// A part of a log.
     pub(crate) async fn read_log(&self, name: &LogName, from: u64, most: usize) -> Result<LogChunk, Problem> {
+        // No file is longer.
+        if i64::try_from(from).is_err() {
+            return Err(Problem::invalid("offset", format!("{from} is more than any log has")));
+        }
         self.api.logs.read(name, from, most).await.map_err(|error| Problem::internal(&error))
     }
 

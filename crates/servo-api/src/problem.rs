@@ -4,7 +4,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -12,8 +14,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
         /// Machine-readable code of a problem.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-        #[schema(rename_all = "snake_case")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
             /// A code of a newer server.
@@ -180,6 +181,17 @@ codes! {
     /// The server is about to end.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "Shutting down";
 }
+
+/// The names on the wire.
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let names = Code::ALL.iter().map(|code| code.name());
+        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        schema.description(Some("Machine-readable code of a problem.")).into()
+    }
+}
+
+impl ToSchema for Code {}
 
 /// A problem document: why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

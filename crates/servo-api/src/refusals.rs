@@ -10,6 +10,9 @@ use servo_store::AppendError;
 
 use crate::problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 
+/// After how long to ask again where the queue of runs is full.
+const FULL_QUEUE_SECONDS: u32 = 30;
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match (error.kind(), error) {
@@ -122,7 +125,12 @@ impl From<Refusal> for Problem {
             Refusal::TooManyAssets { count, limit } => {
                 return quota("max_assets", *limit as u64, *count as u64);
             }
-            Refusal::Quota { quota: name, limit, used } => return quota(name, *limit, *used),
+            Refusal::Quota { quota: name, limit, used } => {
+                let mut problem = quota(name, *limit, *used);
+                // Nobody knows when a run ends; this is often enough to look.
+                problem.retry_after = (*name == "max_queued_runs").then_some(FULL_QUEUE_SECONDS);
+                return problem;
+            }
         };
         Problem::new(code, detail)
     }

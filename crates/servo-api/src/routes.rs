@@ -65,6 +65,7 @@ use utoipa_axum::routes;
 
 use crate::access::authorize;
 use crate::app::{Api, App, Shared};
+use crate::description;
 use crate::guard::guard;
 use crate::problem::{Code, Problem};
 use crate::ui;
@@ -202,6 +203,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(logs::write))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
+        .routes(routes!(audit::of_server))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::end_all))
         .routes(routes!(sessions::end))
@@ -222,8 +224,8 @@ fn described() -> OpenApiRouter<Shared> {
 }
 
 /// The description of the interface: OpenAPI 3.1.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    described().into_openapi()
+pub fn openapi() -> serde_json::Value {
+    description::complete(&described().into_openapi())
 }
 
 /// The routes as a service.
@@ -237,11 +239,9 @@ pub(crate) fn assembled(app: Shared) -> Router {
 
 /// The routes without what the front of a server does for all of them.
 pub(crate) fn bare(app: Shared) -> Router {
-    let (router, description) = described().split_for_parts();
-    let description = serde_json::to_string(&description).unwrap_or_default();
-    let document = get(async move || health::document(description.clone()));
+    let (router, _) = described().split_for_parts();
     router
-        .route(&format!("{BASE}/openapi.json"), document)
+        .route(&format!("{BASE}/openapi.json"), get(health::document))
         .route_layer(from_fn_with_state(app.clone(), authorize))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so)

@@ -20,9 +20,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::{Api, chain};
 use crate::authentication::{ApiKeys, Authenticator};
-use crate::front::{Front, One, Workspaces};
+use crate::front::{Front, One, VerifiedCertificate, Workspaces};
 use crate::rates::RateLimits;
-use crate::tls::Certificate;
+use crate::tls::{Certificate, ClientAuthority};
 
 /// Connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -58,6 +58,8 @@ pub struct Served {
     pub hosts: Vec<String>,
     /// The certificate; without one it is plain HTTP.
     pub certificate: Option<Certificate>,
+    /// Who vouches for the certificates that workers have to show then; without one they show none.
+    pub worker_authority: Option<ClientAuthority>,
     /// How long a workspace that nobody uses stays open.
     pub idle_after: Duration,
 }
@@ -71,7 +73,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let (authenticators, hosts) = (api.chain(), api.hosts.clone());
     let control = api.api_keys.as_ref().map(|keys| keys.control().clone());
-    let front = Front::new(Arc::new(One(api)), authenticators, control, RateLimits::NONE, hosts);
+    let front = Front::new(Arc::new(One(api)), authenticators, control, RateLimits::NONE, false, hosts);
     accept(listener, None, &front, shutdown).await
 }
 
@@ -91,12 +93,14 @@ pub async fn serve_many(
         limits,
         hosts,
         certificate,
+        worker_authority,
         idle_after,
     } = served;
     let all = chain(access_token.as_ref(), api_keys.as_ref(), &session_keys, oidc.as_ref(), &authenticators);
     let control = api_keys.as_ref().map(|keys| keys.control().clone());
-    let front = Front::new(workspaces, all, control, limits, hosts);
-    let acceptor = certificate.as_ref().map(Certificate::acceptor).transpose().map_err(io::Error::other)?;
+    let front = Front::new(workspaces, all, control, limits, worker_authority.is_some(), hosts);
+    let acceptor = certificate.as_ref().map(|it| it.acceptor(worker_authority.as_ref()));
+    let acceptor = acceptor.transpose().map_err(io::Error::other)?;
     let looking = tokio::spawn(look(front.clone(), certificate, idle_after));
     let served = accept(listener, acceptor, &front, shutdown).await;
     looking.abort();
@@ -167,9 +171,12 @@ async fn connection(
 ) {
     // Answers are small and somebody waits for them.
     let _unsupported = stream.set_nodelay(true);
-    let Some(tls) = tls else { return answer(permit, stream, front).await };
+    let Some(tls) = tls else { return answer(permit, stream, None, front).await };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => answer(permit, stream, front).await,
+        Ok(Ok(stream)) => {
+            let certificate = stream.get_ref().1.peer_certificates().map(|_| VerifiedCertificate);
+            answer(permit, stream, certificate, front).await;
+        }
         Ok(Err(error)) => tracing::debug!(%error, "tls.handshake failed"),
         Err(_) => tracing::debug!("tls.handshake took too long"),
     }
@@ -178,10 +185,14 @@ async fn connection(
 async fn answer(
     _permit: OwnedSemaphorePermit,
     stream: impl AsyncRead + AsyncWrite + Unpin,
+    certificate: Option<VerifiedCertificate>,
     front: Arc<Front>,
 ) {
     let asked = front.clone();
-    let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        if let Some(certificate) = certificate {
+            request.extensions_mut().insert(certificate);
+        }
         let answered = asked.clone().answer(request.map(Body::new));
         async { Ok::<_, Infallible>(answered.await) }
     });

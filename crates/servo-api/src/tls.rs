@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, version};
+use rustls::{RootCertStore, ServerConfig, version};
 use servo_core::sha256_hex;
 use tokio_rustls::TlsAcceptor;
 
@@ -85,14 +86,45 @@ impl Certificate {
         Ok(is_new)
     }
 
-    /// Accepts connections with whatever certificate was read last: TLS 1.2 and 1.3.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
+    /// Accepts connections with whatever certificate was read last: TLS 1.2 and 1.3. Whoever connects may show a
+    /// certificate of `clients`, if there is such an authority; one that is not of it is refused.
+    pub(crate) fn acceptor(&self, clients: Option<&ClientAuthority>) -> Result<TlsAcceptor, rustls::Error> {
         let versions = &[&version::TLS13, &version::TLS12];
         let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
-        let builder = builder.with_protocol_versions(versions)?.with_no_client_auth();
+        let builder = builder.with_protocol_versions(versions)?;
+        let builder = match clients {
+            Some(ClientAuthority(verifier)) => builder.with_client_cert_verifier(verifier.clone()),
+            None => builder.with_no_client_auth(),
+        };
         let mut config = builder.with_cert_resolver(self.inner.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}
+
+/// Who vouches for the certificates of workers. Clones share what was read.
+#[derive(Debug, Clone)]
+pub struct ClientAuthority(Arc<dyn ClientCertVerifier>);
+
+impl ClientAuthority {
+    /// Reads the certificates of an authority, PEM.
+    pub fn read(file: &Path) -> Result<Self, TlsError> {
+        let malformed =
+            |problem: String| TlsError::Malformed { file: file.to_owned(), what: "certificate", problem };
+        let mut roots = RootCertStore::empty();
+        let text =
+            std::fs::read(file).map_err(|source| TlsError::Unreadable { file: file.to_owned(), source })?;
+        for certificate in CertificateDer::pem_slice_iter(&text) {
+            let certificate = certificate.map_err(|error| malformed(error.to_string()))?;
+            roots.add(certificate).map_err(|error| malformed(error.to_string()))?;
+        }
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        // People and programs show keys; only workers have to show a certificate, which their routes see to.
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| malformed(error.to_string()))?;
+        Ok(Self(verifier))
     }
 }
 

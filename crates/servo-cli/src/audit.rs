@@ -5,7 +5,7 @@ use servo_api::client::{ListOptions, first_pages};
 use servo_api::views::Act;
 use servo_engine::AuditOutcome;
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, server_client, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
@@ -31,9 +31,15 @@ pub(crate) struct Options {
     /// Only acts before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Acts on the server itself: keys, sessions, tenants, workspaces and quotas.
+    #[arg(long)]
+    server: bool,
+    /// Print CSV with a line of names first, for export.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     /// How many.
-    #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
+    #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: u32,
     /// Where to go on; the last line of a page says it.
     #[arg(long)]
     cursor: Option<String>,
@@ -53,12 +59,48 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         filters: filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect(),
         ..ListOptions::default()
     };
-    let page = through(location, Need::Read, async |client| {
-        let acts = async |list: &ListOptions| client.audit(list).await;
-        Ok(first_pages(usize::from(options.limit), which.clone(), acts).await?)
-    });
-    print(&page.await?, format)?;
+    let limit = usize::try_from(options.limit)?;
+    let page = if options.server {
+        let client = server_client(location).await?;
+        first_pages(limit, which, async |list: &ListOptions| client.server_audit(list).await).await?
+    } else {
+        let asked = through(location, Need::Read, async |client| {
+            let acts = async |list: &ListOptions| client.audit(list).await;
+            Ok(first_pages(limit, which.clone(), acts).await?)
+        });
+        asked.await?
+    };
+    match options.csv {
+        true => print_csv(&page),
+        false => print(&page, format)?,
+    }
     Ok(Exit::Done)
+}
+
+/// One line per act, as RFC 4180 has it.
+fn print_csv(page: &Page<Act>) {
+    let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    };
+    output::line("time,who,what,subject,outcome,detail,request_id,event_id");
+    for act in &page.items {
+        let detail = act.message.as_ref().or(act.detail.as_ref()).cloned().unwrap_or_default();
+        let fields = [
+            act.occurred_at.to_string(),
+            act.principal.clone(),
+            act.action.clone(),
+            act.subject.clone(),
+            act.outcome.to_string(),
+            detail,
+            act.request_id.clone().unwrap_or_default(),
+            act.event_id.to_string(),
+        ];
+        output::line(fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(","));
+    }
+    if let Some(next) = &page.next_cursor {
+        eprintln!("more: the same with --cursor {next}");
+    }
 }
 
 fn print(page: &Page<Act>, format: Format) -> anyhow::Result<()> {

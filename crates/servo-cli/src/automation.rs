@@ -7,7 +7,7 @@ use servo_api::client::{ListOptions, all_pages, first_pages};
 use servo_api::views::{Condition, ExplainedCondition, PauseConditionBody, Trace};
 use servo_core::AssetKey;
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
@@ -119,7 +119,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
     };
     let rows = found.iter().map(row).collect();
     output::table(&["asset", "status", "condition", "last requested", "last error"], &[], rows);
-    Ok(())
+    note_without_server(location, "no condition is evaluated").await
 }
 
 async fn explain(

@@ -171,6 +171,14 @@ async fn wait_for_code(client: &Client) -> anyhow::Result<()> {
     }
 }
 
+/// Says so where something is declared that only a server does, and none is there.
+pub(crate) async fn note_without_server(location: &Location, what: &str) -> anyhow::Result<()> {
+    if other_process(location).await?.is_none() {
+        eprintln!("note: no server has this workspace, and {what} until one does: servo dev, or servo serve");
+    }
+    Ok(())
+}
+
 /// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
 pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
     match Server::named(location).await? {

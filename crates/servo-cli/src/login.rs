@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
-use servo_api::client::{Client, ClientError, ListOptions};
+use servo_api::client::{ClientError, ListOptions};
 use servo_api::views::OidcOptions;
 use servo_core::Clock;
 use servo_oidc::{Polled, Provider};
@@ -15,7 +15,7 @@ use crate::contexts::{Context, Contexts, LOCAL};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::target::{Target, key_for};
+use crate::target::{Target, connect, key_for};
 
 /// Longest key that is read.
 const MAX_KEY: u64 = 64 << 10;
@@ -63,7 +63,7 @@ pub(crate) async fn login(
     options: &LoginOptions,
     format: Format,
 ) -> anyhow::Result<Exit> {
-    let client = Client::new(&options.server)?;
+    let client = connect(&options.server)?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => host(client.server())?,
@@ -133,7 +133,7 @@ pub(crate) async fn renew(target: &mut Target) -> anyhow::Result<()> {
     if context.key.as_ref() != Some(key) || !servo_oidc::has_expired(key, SystemClock.now()) {
         return Ok(());
     }
-    let Some(offered) = Client::new(&context.url)?.login_options().await?.oidc else { return Ok(()) };
+    let Some(offered) = connect(&context.url)?.login_options().await?.oidc else { return Ok(()) };
     let again = || format!("your login at {} is over; run servo login {}", context.url, context.url);
     let tokens = provider(&offered)?.renew(refresh).await.with_context(again)?;
     (context.key, context.refresh_token) = (tokens.id_token, tokens.refresh_token);
@@ -143,7 +143,7 @@ pub(crate) async fn renew(target: &mut Target) -> anyhow::Result<()> {
 
 /// That the server knows the key. What it allows is found out when it is used.
 async fn check(context: &Context) -> anyhow::Result<()> {
-    let mut client = Client::new(&context.url)?;
+    let mut client = connect(&context.url)?;
     if let Some(key) = &context.key {
         client = client.with_access_token(key.as_str());
     }

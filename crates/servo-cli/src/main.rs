@@ -78,6 +78,10 @@ use exit::Exit;
 use location::Location;
 use output::Format;
 
+/// Many small things are made and dropped on many threads: this costs half of what the system's allocator does.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Keeps data assets up to date.
 #[derive(Parser)]
 #[command(name = "servo", version = env!("SERVO_VERSION"), propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
@@ -231,8 +235,10 @@ enum Admin {
     /// Show what is paused and how full the workspace is.
     #[command(after_help = "Example:\n  servo admin status --json")]
     Status,
-    /// Show who did what to what: the same as `servo audit`.
-    #[command(after_help = "Example:\n  servo admin audit --refused")]
+    /// Show who did what to what: the same as `servo audit`; with --server, to the server itself.
+    #[command(
+        after_help = "Examples:\n  servo admin audit --refused\n  servo admin audit --server --action key\n  servo admin audit --server --csv --limit 100000 > audit.csv"
+    )]
     Audit(audit::Options),
     /// Create, list and revoke the keys that people and programs show a server.
     #[command(subcommand)]

@@ -8,7 +8,7 @@ use servo_api::client::{ListOptions, all_pages, first_pages};
 use servo_api::views::{PartitionsBody, Schedule, ScheduleBody, Tick, TriggerScheduleBody, VersionBody};
 use servo_engine::definitions::IfRunning;
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
@@ -197,7 +197,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
         &[],
         found.iter().map(row).collect(),
     );
-    Ok(())
+    note_without_server(location, "no schedule ticks").await
 }
 
 async fn show(location: &Location, schedule: &str, format: Format) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use servo_api::views::{
 };
 use servo_engine::RunState;
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::location::{Location, random};
 use crate::output::{self, Format};
@@ -212,7 +212,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
     };
     let names = ["sensor", "kind", "status", "requests", "last evaluation", "cursor"];
     output::table(&names, &[], found.iter().map(row).collect());
-    Ok(())
+    note_without_server(location, "no sensor is evaluated").await
 }
 
 async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use servo_access::{ControlCommand, ControlLedger, Grant, KeyText, NewKey, Role, Scope};
-use servo_api::{ApiKeys, Certificate, Served};
+use servo_api::{ApiKeys, Certificate, ClientAuthority, Served};
 use servo_engine::Principal;
 use servo_runtime::SystemClock;
 use servo_store::{FileLog, FileLogOptions, Layout, OpenError, OsFiles, SystemPutIds};
@@ -35,6 +35,13 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         (Some(certificate), Some(key)) => Some(Certificate::read(certificate, key)?),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => bail!("tls_cert and tls_key belong together; give both or none"),
+    };
+    let worker_authority = match (&config.tls_client_ca, &certificate) {
+        (Some(authority), Some(_)) => Some(ClientAuthority::read(authority)?),
+        (Some(_), None) => {
+            bail!("tls_client_ca needs tls_cert and tls_key: certificates are shown over TLS alone")
+        }
+        (None, _) => None,
     };
     let listener =
         TcpListener::bind(config.listen).await.with_context(|| format!("listening on {}", config.listen))?;
@@ -74,6 +81,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         limits,
         hosts: workspaces.hosts(),
         certificate,
+        worker_authority,
         idle_after: workspaces.idle_after(),
     };
     let mut terminated = signal(SignalKind::terminate())?;

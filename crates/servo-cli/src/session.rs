@@ -1,5 +1,6 @@
 //! A workspace that runs in this process: the engine, warm interpreters, and the imported project.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -248,6 +249,30 @@ pub(crate) enum WorkerScope {
     },
     /// Workers of other processes too; they are abandoned after being silent for so long.
     Shared(Millis),
+}
+
+/// Settings that have to change so that a workspace keeps to the limits of its tenant: all but those that somebody has
+/// set by hand to no more than that. None gives one its default again.
+pub(crate) fn beyond_quotas(
+    state: &State,
+    start: &StartWith,
+    quotas: &Quotas,
+) -> BTreeMap<String, Option<u64>> {
+    let mut changes = BTreeMap::new();
+    for quota in Quota::ALL.iter().filter(|quota| Setting::find(quota.name()).is_ok()) {
+        let (name, limit) = (quota.name(), quotas.get(*quota));
+        let Some(current) = state.settings().get(name) else { continue };
+        let row = state.setting_rows().find(|row| row.name == name);
+        let is_by_hand = row.is_some_and(|row| matches!(row.origin, SettingOrigin::Api | SettingOrigin::Cli));
+        if is_by_hand && limit.is_none_or(|limit| current <= limit) {
+            continue;
+        }
+        let wanted = start.given.get(name).and_then(|new| new.value);
+        if wanted.map_or_else(|| row.is_some_and(|row| row.value.is_some()), |wanted| wanted != current) {
+            changes.insert(name.to_owned(), wanted);
+        }
+    }
+    changes
 }
 
 /// Settings of `servo.toml`, which win over those that follow from options. Workers ask for tasks, so that their slots

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Context, bail};
-use servo_api::client::Client;
+use servo_api::client::{Client, ClientTls};
 
 use crate::contexts::{Contexts, LOCAL};
 use crate::location::Location;
@@ -87,13 +87,33 @@ impl Target {
     /// Asks it. It is shown the key of the target, or else the token of the server that has the workspace here, if that
     /// is the one.
     pub(crate) fn client(&self, location: &Location) -> anyhow::Result<Client> {
-        let mut client = location.addressed(Client::new(&self.url).context(self.origin)?);
+        let mut client = location.addressed(connect(&self.url).context(self.origin)?);
         let key = self.key.clone().or_else(|| owner::token_of(location, client.server()));
         if let Some(key) = key {
             client = client.with_access_token(key);
         }
         Ok(client)
     }
+}
+
+/// A client of a server, with the certificates that the environment names: `SERVO_CA_CERT` has authorities besides those
+/// of the system, `SERVO_CLIENT_CERT` and `SERVO_CLIENT_KEY` what is shown to the server.
+pub(crate) fn connect(url: &str) -> anyhow::Result<Client> {
+    let read = |name: &str| {
+        let file = variable(name);
+        let text =
+            file.as_ref().map(|file| std::fs::read(file).with_context(|| format!("{name}: reading {file}")));
+        text.transpose()
+    };
+    let identity = match (read("SERVO_CLIENT_CERT")?, read("SERVO_CLIENT_KEY")?) {
+        (Some(certificate), Some(key)) => Some([certificate, key].join(&b'\n')),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            bail!("SERVO_CLIENT_CERT and SERVO_CLIENT_KEY belong together; give both or none")
+        }
+    };
+    let tls = ClientTls { authorities: read("SERVO_CA_CERT")?, identity };
+    Ok(Client::with_tls(url, &tls)?)
 }
 
 /// The key that was given for a server: that of `--key`, or that of the environment, unless the environment names

@@ -23,7 +23,7 @@ use crate::login;
 use crate::materialize::default_slots;
 use crate::output::Format;
 use crate::session;
-use crate::target::Target;
+use crate::target::{Target, connect};
 use membership::Membership;
 
 /// Options of `servo worker`.
@@ -90,9 +90,9 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
             )
         })?,
     };
-    let client = location.addressed(Client::new(server)?).with_worker_key(key.as_str());
+    let client = location.addressed(connect(server)?).with_worker_key(key.as_str());
     // That is asked of the server: whoever may not know of a workspace is not told by it.
-    let version = until_it_answers(&Client::new(server)?).await?;
+    let version = until_it_answers(&connect(server)?).await?;
     let name = options.name.clone().unwrap_or_else(|| format!("{}-{}", session::host(), std::process::id()));
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };

@@ -93,8 +93,8 @@ pub use state::{
     ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState,
     Counts, Cursor, Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized,
     Messages, NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
-    PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec,
-    Snapshot, State, Success, Task, TaskRef,
+    PendingTick, RestoreError, RestoredStatuses, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems,
+    SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

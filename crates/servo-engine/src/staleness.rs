@@ -110,6 +110,19 @@ pub(crate) fn needed(
     look(definitions, &mut tracks, state, asked.keys().copied(), now).needed(asked)
 }
 
+/// Partitions of an asset that were ever attempted.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempted<'a> {
+    /// Those that are made.
+    pub made: &'a PartitionSet,
+    /// Those that are made, of which the last attempt failed.
+    pub failing: &'a PartitionSet,
+    /// Those that were never made.
+    pub never_made: &'a PartitionSet,
+    /// Made, and too old to count.
+    pub expired: &'a PartitionSet,
+}
+
 /// The stale partitions at one moment.
 pub struct StaleView<'s> {
     definitions: &'s Definitions,
@@ -124,6 +137,13 @@ impl StaleView<'_> {
     /// The stale partitions of an asset, by position; none unless it was asked for or is upstream of what was.
     pub fn sets(&self, asset: u32) -> Option<&StaleSets> {
         self.sets.get(&asset)
+    }
+
+    /// The partitions of an asset that were ever attempted, by how they fare; none unless it was asked for or is
+    /// upstream of what was.
+    pub fn attempted(&self, asset: u32) -> Option<Attempted<'_>> {
+        let Track { made, failing, never_made, expired, .. } = self.tracks.get(&asset)?;
+        Some(Attempted { made, failing, never_made, expired })
     }
 
     /// Why a partition is stale; none if it is not, or is no partition of what was looked at.

@@ -53,6 +53,7 @@ pub use schedules::{PendingTick, Schedule};
 pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
+pub use statuses::RestoredStatuses;
 pub use task::{Execution, PastAttempt, RetryTimer, Task};
 pub use view::Snapshot;
 
@@ -378,7 +379,7 @@ impl State {
     }
 
     /// The version of the code that made a materialization; none if nobody said.
-    pub fn code_version(&self, latest: &Materialized) -> Option<&Arc<str>> {
+    pub fn code_version(&self, latest: Materialized) -> Option<&Arc<str>> {
         self.statuses.code_version(latest)
     }
 
@@ -388,7 +389,7 @@ impl State {
     }
 
     /// The newest good materialization of a partition, or of an asset without partitions.
-    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&Materialized> {
+    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<Materialized> {
         self.partition_status(asset, partition)?.latest()
     }
 
@@ -444,7 +445,7 @@ impl State {
         &self,
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
-    ) -> Option<&PartitionStatus> {
+    ) -> Option<PartitionStatus> {
         self.statuses.get(asset, partition)
     }
 
@@ -462,7 +463,7 @@ impl State {
     pub fn partition_statuses(
         &self,
         asset: &AssetKey,
-    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+    ) -> impl DoubleEndedIterator<Item = (Option<Arc<str>>, PartitionStatus)> {
         self.statuses.of_asset(asset)
     }
 
@@ -849,7 +850,8 @@ impl State {
         let known = after.into_iter().flat_map(|_| self.statuses.of_asset(asset));
         known.filter_map(move |(text, status)| {
             let at = status.expires_at(after?)?;
-            let key = text.map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
+            let key =
+                text.map(|text| PartitionKey::parse(&text).expect("the text of a partition key parses"));
             Some((at, asset.clone(), key))
         })
     }

@@ -105,7 +105,7 @@ fn a_check_looks_at_the_exact_materialization_and_changes_nothing_about_data() {
     let mut world = world();
     let id = made(&mut world, "raw.a", &[])[0];
     world.engine.state_mut().take_delta();
-    let before = world.state().partition_status(&a(), None).expect("a status").clone();
+    let before = world.state().partition_status(&a(), None).expect("a status");
     world.wait(1);
     let [check] = &dispatched(&mut world, asked("raw.a", Operation::Check, &[])).expect("planned")[..] else {
         panic!("one task")
@@ -120,7 +120,7 @@ fn a_check_looks_at_the_exact_materialization_and_changes_nothing_about_data() {
     assert_eq!(world.run_state(), RunState::Succeeded);
     assert_eq!(world.run().checks_failed, 1, "critical, as it is declared");
     assert_eq!(world.state().quarantine().count(), 0);
-    assert_eq!(*world.state().partition_status(&a(), None).expect("a status"), before);
+    assert_eq!(world.state().partition_status(&a(), None).expect("a status"), before);
     let state = world.state().asset_state(&a()).expect("a state");
     let last = state.last_check().expect("checked");
     assert_eq!((last.passed, last.decision), (false, GatingDecision::Block));

@@ -47,7 +47,7 @@ fn history(world: &mut World) -> Vec<MaterializationRow> {
 fn a_success_with_a_materialization_is_the_latest_and_goes_to_history() {
     let mut world = World::new(Settings::default());
     again(&mut world, "one", produced(1));
-    let found = *world.state().latest(&asset("a"), None).expect("materialized");
+    let found = world.state().latest(&asset("a"), None).expect("materialized");
     assert_eq!((found.id(), found.run_id(), found.at()), (id(1).expect("one"), world.run, world.now));
     assert_eq!(found.event_id(), world.task("a").version);
     assert_eq!(status(&world, "a"), Some((DataStatus::Materialized, AttemptOutcome::Succeeded)));
@@ -169,7 +169,7 @@ fn further_outputs_are_materialized_with_their_task() {
         let found = world.state().latest(&asset(name), Some(&partition)).expect("materialized");
         assert_eq!(Some(found.id()), id(1));
         let keys: Vec<_> = world.state().partition_statuses(&asset(name)).map(|(key, _)| key).collect();
-        assert_eq!(keys, [Some(partition.canonical())]);
+        assert_eq!(keys, [Some(partition.canonical().into())]);
     }
     let assets: Vec<AssetKey> = history(&mut world).into_iter().map(|row| row.asset_key).collect();
     assert_eq!(assets, [asset("a"), asset("b"), asset("z")]);

@@ -103,7 +103,7 @@ fn what_is_approved_counts_from_then_on() {
     world.wait(60);
     world.discards();
     approve(&mut world, id);
-    let found = *world.state().latest(&asset("a"), None).expect("it counts");
+    let found = world.state().latest(&asset("a"), None).expect("it counts");
     assert_eq!((found.id(), found.run_id(), found.at()), (id, run, world.now));
     assert_eq!(found.format(), Some(DataFormat::Json));
     assert_eq!(status(&world), (DataStatus::Materialized, AttemptOutcome::Succeeded));

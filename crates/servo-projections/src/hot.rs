@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::mpsc::sync_channel;
 
 use bytes::Bytes;
 use servo_core::EventId;
@@ -122,6 +123,94 @@ macro_rules! read_all {
 pub(crate) async fn read_all(files: &Files, manifest: &Manifest) -> Result<HotRows, Error> {
     let empty = HotRows::empty(manifest.watermarks.head());
     Ok(servo_engine::tables! { read_all! { files, manifest, empty } })
+}
+
+/// Hands the rows of a hot table to somebody, one by one and by key, with no more of them in memory than a few row
+/// groups; false if they are not stored in that order, and some were handed out already.
+pub(crate) async fn for_each<R: HotRow + StoredRow>(
+    files: &Files,
+    manifest: &Manifest,
+    mut take: impl FnMut(&R),
+) -> Result<bool, Error> {
+    let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
+    let mut base: Vec<&FileRef> = tables.into_iter().flatten().collect();
+    let mut deltas = deltas::<R>(manifest);
+    // Without a base the first delta is one: there is nothing below it.
+    if base.iter().all(|file| file.rows == 0) {
+        base = deltas.next().into_iter().collect();
+    }
+    let mut changes = Changes::<R>::of(files, deltas).await?.0.into_iter().peekable();
+    let mut last: Option<R> = None;
+    let mut is_sorted = true;
+    for file in base {
+        let bytes = files.fetch(file).await?;
+        let open = open_whole(file, &bytes)?;
+        in_order(&open, &bytes, |rows: Vec<R>| {
+            for row in rows {
+                is_sorted &= last.as_ref().is_none_or(|last| last.cmp_row(&row).is_lt());
+                while let Some((_, change)) = changes.next_if(|(key, _)| row.cmp_key(key).is_gt()) {
+                    change.row.iter().for_each(&mut take);
+                }
+                match changes.next_if(|(key, _)| row.cmp_key(key).is_eq()).map(|(_, change)| change) {
+                    Some(Change { row: Some(newer), replaced })
+                        if replaced || weight(&newer) >= weight(&row) =>
+                    {
+                        take(&newer);
+                    }
+                    Some(Change { row: None, replaced: true }) => {}
+                    Some(Change { .. }) | None => take(&row),
+                }
+                last = Some(row);
+            }
+            is_sorted
+        })?;
+        if !is_sorted {
+            return Ok(false);
+        }
+    }
+    changes.filter_map(|(_, change)| change.row).for_each(|row| take(&row));
+    Ok(true)
+}
+
+/// Decodes row groups on all cores and hands their rows over in order, until they are not wanted any more.
+fn in_order<R: HotRow + StoredRow>(
+    open: &OpenFile,
+    bytes: &Bytes,
+    mut take: impl FnMut(Vec<R>) -> bool,
+) -> Result<(), Error> {
+    let groups = open.groups();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(groups);
+    if threads <= 1 {
+        for group in 0..groups {
+            if !take(read_groups(open, bytes, group..group + 1)?.0) {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    std::thread::scope(|scope| {
+        let decode = |first: usize| {
+            // One group waits while the next is decoded.
+            let (send, receive) = sync_channel(1);
+            scope.spawn(move || {
+                for group in (first..groups).step_by(threads) {
+                    if send.send(read_groups::<R>(open, bytes, group..group + 1)).is_err() {
+                        return;
+                    }
+                }
+            });
+            receive
+        };
+        let decoding: Vec<_> = (0..threads).map(decode).collect();
+        for group in 0..groups {
+            // Whoever panicked sends nothing; the scope passes the panic on.
+            let Ok(rows) = decoding[group % threads].recv() else { break };
+            if !take(rows?.0) {
+                break;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// A hot table, by key.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use servo_engine::HotRows;
 use servo_engine::rows::{
     AuditRow, DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow, RemovalRow,
+    Row as _,
 };
+use servo_engine::{HotRows, RestoredStatuses};
 use servo_store::{Blobs, Layout};
 use tokio::runtime::Handle;
 
@@ -88,6 +89,22 @@ impl Projection {
     /// The keys of dynamic partitions, sorted by name and key.
     pub async fn dynamic_partitions(&self) -> Result<Vec<DynamicPartitionRow>, Error> {
         hot::merged(&self.files, &self.manifest).await
+    }
+
+    /// All rows that recovery needs but those of partitions, whose statuses are restored as they are read: there may be
+    /// millions.
+    pub async fn restorable(&self) -> Result<(HotRows, RestoredStatuses), Error> {
+        let mut statuses = RestoredStatuses::default();
+        let add = |row: &PartitionStatusRow| statuses.add(row);
+        if !hot::for_each(&self.files, &self.manifest, add).await? {
+            return Ok((self.hot_rows().await?, RestoredStatuses::default()));
+        }
+        let mut manifest = Manifest::clone(&self.manifest);
+        let base = manifest.base_snapshot.iter_mut().map(|base| &mut base.tables);
+        let deltas = manifest.l0_deltas.iter_mut().map(|delta| &mut delta.tables);
+        base.chain(deltas).for_each(|tables| drop(tables.remove(PartitionStatusRow::TABLE)));
+        let others = Self { files: self.files.clone(), manifest: Arc::new(manifest) };
+        Ok((others.hot_rows().await?, statuses))
     }
 
     /// All rows that recovery needs: equal to `State::rows` when the manifest was written.

@@ -90,8 +90,9 @@ async fn load(stores: &Stores, projection: Option<&Projection>) -> Result<Recove
     let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
     let (mut state, mut epoch) = match projection {
         Some(projection) => {
-            let rows = projection.hot_rows().await?;
-            (State::from_rows(tenant, workspace, rows)?, projection.manifest().epoch)
+            let (rows, statuses) = projection.restorable().await?;
+            let state = State::from_rows_and(tenant, workspace, rows, statuses)?;
+            (state, projection.manifest().epoch)
         }
         None => (State::new(tenant, workspace), 0),
     };

@@ -89,7 +89,7 @@ async fn an_output_without_its_marker_does_not_count_whatever_the_worker_says() 
         .workspace
         .read(move |state| {
             let task = &state.run(run).unwrap().tasks[0];
-            (task.state, task.error.clone(), state.latest(&a(), None).copied())
+            (task.state, task.error.clone(), state.latest(&a(), None))
         })
         .await
         .unwrap();
@@ -286,7 +286,7 @@ async fn what_is_approved_does_not_count_before_its_data_was_moved() {
     let workspace = harness.workspace.clone();
     let review = tokio::spawn(async move { workspace.review(approve).await });
     eventually("it is approved", async || is_held_up(&harness).await).await;
-    let latest = harness.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
+    let latest = harness.workspace.read(|state| state.latest(&a(), None)).await.unwrap();
     assert_eq!(latest, None, "nobody may be sent to data that is not there");
     fs::remove_file(&obstacle).unwrap();
     review.await.unwrap().unwrap();

@@ -101,7 +101,7 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
         .read(|state: &State| {
             let definitions: Vec<_> =
                 state.definitions().map(|(key, def, _)| (key.clone(), def.clone())).collect();
-            let status = state.partition_status(&a(), None).cloned();
+            let status = state.partition_status(&a(), None);
             let customers = state.dynamic_partitions()["customers"].clone();
             (state.deployment().cloned(), definitions, customers, status)
         })
@@ -121,7 +121,7 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     let nothing = harness.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
     assert_eq!(nothing.change, Change::Duplicate);
     materialize(&harness, "third", produced(3)).await;
-    let latest = harness.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
+    let latest = harness.workspace.read(|state| state.latest(&a(), None)).await.unwrap();
     assert_eq!(latest.unwrap().id(), MaterializationId::from_parts(1, 3));
     harness.assert_replay_is_live().await;
     harness.close().await;

@@ -287,7 +287,7 @@ fn always() -> bool {
 fn known(state: &State, pick: u8) -> Option<(AssetKey, PartitionsOf)> {
     let mut places: BTreeMap<AssetKey, BTreeSet<String>> = BTreeMap::new();
     for (asset, _) in state.attempted_assets() {
-        let keys = state.partition_statuses(asset).filter_map(|(text, _)| Some(text?.to_owned()));
+        let keys = state.partition_statuses(asset).filter_map(|(text, _)| Some(text?.to_string()));
         places.entry(asset.clone()).or_default().extend(keys);
     }
     for task in state.runs().flat_map(|run| run.tasks.iter()) {

@@ -11,11 +11,14 @@ export type Problem = Schemas["Problem"];
 export class RequestFailed extends Error {
   readonly status: number;
   readonly problem: Problem | undefined;
+  /** By what the server's own log knows the request. */
+  readonly request: string | undefined;
 
-  constructor(status: number, problem: Problem | undefined) {
+  constructor(status: number, problem: Problem | undefined, request?: string) {
     super(problem?.detail ?? (status === 0 ? "The server cannot be reached." : `The server answered ${String(status)}.`));
     this.status = status;
     this.problem = problem;
+    this.request = request;
   }
 
   /** Whether asking again may help. */
@@ -71,7 +74,7 @@ export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
   if (response.status === 401) setSignedOut(true);
   else if (response.ok && !/\/(readyz|healthz|version|login-options)$/.test(response.url)) setSignedOut(false);
   if (data !== undefined) return data;
-  throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined);
+  throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined, response.headers.get("x-request-id") ?? undefined);
 }
 
 /** A fresh name for a change, so that asking again does it once. */

@@ -123,7 +123,7 @@ function Shape({ detail }: { detail: Detail }) {
         </div>
         <div className="figure">
           <b>{detail.late_since == null ? (freshnessOf(detail) ?? "–") : <Ago at={detail.late_since} />}</b>
-          <span>{detail.late_since == null ? "may be older by" : "late since"}</span>
+          <span>{detail.late_since == null ? "oldest that it may be" : "late since"}</span>
         </div>
         <div className="figure">
           <b>{(detail.owners ?? []).join(", ") || "–"}</b>

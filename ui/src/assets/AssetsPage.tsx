@@ -1,6 +1,6 @@
 // Assets as a graph or a list. What the selection box selects is what is shown, and what "Materialize" takes.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { answer, api } from "../api/client";
 import { assetQuery, assetsQuery, graphQuery, quarantineQuery } from "../api/queries";
@@ -243,8 +243,25 @@ function Side({ asset, onClose }: { asset: string; onClose: () => void }) {
 }
 
 const COLUMNS = "minmax(200px, 2.2fr) minmax(120px, 1fr) minmax(90px, 1.1fr) 96px 64px minmax(80px, 1fr)";
+/** Wide windows show more, not wider. */
+const MORE_COLUMNS = `${COLUMNS} 120px minmax(100px, 1fr)`;
+const WIDE = "(min-width: 1500px)";
+
+function useWide(): boolean {
+  return useSyncExternalStore(
+    (tell) => {
+      const media = matchMedia(WIDE);
+      media.addEventListener("change", tell);
+      return () => {
+        media.removeEventListener("change", tell);
+      };
+    },
+    () => matchMedia(WIDE).matches,
+  );
+}
 
 function ListView({ selection }: { selection: string }) {
+  const isWide = useWide();
   const [attention, setAttention] = useParam("attention");
   const query = useInfiniteQuery(assetsQuery(selection, attention === "true"));
   const quarantined = useQuarantined();
@@ -273,7 +290,7 @@ function ListView({ selection }: { selection: string }) {
           <VirtualList
             label="Assets"
             items={items}
-            columns={COLUMNS}
+            columns={isWide ? MORE_COLUMNS : COLUMNS}
             id={(asset) => asset.asset_key}
             href={(asset) => assetHref(asset.asset_key)}
             more={more}
@@ -285,6 +302,12 @@ function ListView({ selection }: { selection: string }) {
                 <span>Last made</span>
                 <span>Checks</span>
                 <span>Group</span>
+                {isWide ? (
+                  <>
+                    <span>Freshness</span>
+                    <span>Owner</span>
+                  </>
+                ) : null}
               </>
             }
             row={(asset) => {
@@ -301,6 +324,12 @@ function ListView({ selection }: { selection: string }) {
                   <Ago at={asset.health?.last_success_at ?? undefined} />
                   <span>{asset.checks === 0 ? <span className="muted">–</span> : <span style={asset.health?.last_check_passed === false ? { color: "var(--failed)" } : undefined}>{asset.health?.last_check_passed === false ? "failed" : asset.health?.last_check_passed === true ? "passed" : count(asset.checks)}</span>}</span>
                   <span className="muted">{asset.group ?? groupOf({ asset_key: asset.asset_key, partitions: asset.partitions })}</span>
+                  {isWide ? (
+                    <>
+                      <span className="muted">{asset.late_since != null ? <span style={{ color: "var(--stale)" }}>late <Ago at={asset.late_since} /></span> : asset.freshness == null ? "–" : <>late <Ago at={asset.freshness.fails_at} /></>}</span>
+                      <span className="muted">{(asset.owners ?? []).join(", ") || "–"}</span>
+                    </>
+                  ) : null}
                 </>
               );
             }}

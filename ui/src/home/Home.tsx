@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { answer, api, once } from "../api/client";
+import { answer, api, once, RequestFailed } from "../api/client";
 import { admissionQuery, assetsQuery, deploymentQuery, quarantineQuery, schedulesQuery, sensorsQuery, someRunsQuery, workersQuery } from "../api/queries";
 import { knownOf, statusOf } from "../assets/status";
 import { materializeStore } from "../materialize/open";
@@ -20,7 +20,7 @@ import { Strip } from "./Strip";
 export function Home() {
   const deployment = useQuery(deploymentQuery);
   const { isPending } = useProblems();
-  const isNew = deployment.error !== null && deployment.data === undefined;
+  const isNew = deployment.data === undefined && deployment.error instanceof RequestFailed && deployment.error.status === 404;
   return (
     <div className="page stack">
       <div className="page-head" style={{ margin: 0 }}>

@@ -5,6 +5,7 @@ import { RequestFailed } from "../api/client";
 
 export function ProblemBox({ error, again }: { error: unknown; again?: () => void }) {
   const problem = error instanceof RequestFailed ? error.problem : undefined;
+  const request = error instanceof RequestFailed ? error.request : undefined;
   const detail = error instanceof Error ? error.message : String(error);
   const title = error instanceof RequestFailed && error.status === 0 ? "Not reachable" : (problem?.title ?? "Something went wrong");
   return (
@@ -16,11 +17,25 @@ export function ProblemBox({ error, again }: { error: unknown; again?: () => voi
           <code>{violation.field}</code>: {violation.message}
         </span>
       ))}
-      {again === undefined ? null : (
-        <span>
-          <button type="button" className="button small" onClick={again}>
-            Try again
-          </button>
+      {again === undefined && request === undefined ? null : (
+        <span className="row wrap">
+          {again === undefined ? null : (
+            <button type="button" className="button small" onClick={again}>
+              Try again
+            </button>
+          )}
+          {request === undefined ? null : (
+            <button
+              type="button"
+              className="button quiet small muted"
+              title="Copy the id by which the log of the server knows this request"
+              onClick={() => {
+                void navigator.clipboard.writeText(request);
+              }}
+            >
+              request <span className="mono">{request}</span>
+            </button>
+          )}
         </span>
       )}
     </div>

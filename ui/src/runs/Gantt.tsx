@@ -2,7 +2,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef } from "react";
 import type { Schemas } from "../api/client";
-import { duration } from "../parts/format";
+import { duration, plural } from "../parts/format";
 import { Mark, toneOf, wordOf } from "../parts/State";
 import { useNow } from "../parts/Time";
 import { isActive, taskName, type Run, type Task } from "./useRun";
@@ -14,19 +14,25 @@ const FILL: Record<string, string> = { SUCCEEDED: "fill-succeeded", FAILED: "fil
 
 /** Bars of one row that are drawn one by one. */
 const MOST_BARS = 300;
+/** Rows of assets; tasks one by one have no such limit. */
+const MOST_ROWS = 200;
 
 /** One row for every asset: all of its tasks side by side. */
 function ByAsset({ run, tasks, selected, onSelect, now }: { run: Run; tasks: readonly Task[]; selected: string; onSelect: (task: string) => void; now: number }) {
   const scale = scaleOf(run, now);
   const rows = useMemo(() => {
     const found = new Map<string, Task[]>();
-    for (const task of tasks) found.set(task.asset_key, [...(found.get(task.asset_key) ?? []), task]);
+    for (const task of tasks) {
+      const known = found.get(task.asset_key);
+      if (known === undefined) found.set(task.asset_key, [task]);
+      else known.push(task);
+    }
     const begin = (each: readonly Task[]) => Math.min(...each.map((task) => Date.parse(task.started_at ?? task.ready_at ?? "") || Infinity));
     return [...found].sort(([, a], [, b]) => begin(a) - begin(b));
   }, [tasks]);
   return (
     <div className="scroll" style={{ maxHeight: 340 }} role="list" aria-label="Assets over time" tabIndex={-1}>
-      {rows.map(([asset, each]) => {
+      {rows.slice(0, MOST_ROWS).map(([asset, each]) => {
         const worst = each.find((task) => task.state === "FAILED") ?? each.find((task) => task.state === "RUNNING") ?? each.find((task) => isActive(task)) ?? each[0];
         const done = each.filter((task) => task.state === "SUCCEEDED").length;
         return (
@@ -69,6 +75,11 @@ function ByAsset({ run, tasks, selected, onSelect, now }: { run: Run; tasks: rea
           </div>
         );
       })}
+      {rows.length > MOST_ROWS ? (
+        <p className="muted" role="listitem" style={{ padding: "6px 12px", fontSize: 13 }}>
+          and {plural(rows.length - MOST_ROWS, "asset")} more: see them by task
+        </p>
+      ) : null}
     </div>
   );
 }

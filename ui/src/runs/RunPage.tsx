@@ -22,12 +22,16 @@ import { Act } from "../parts/Act";
 
 /** Runs with more tasks begin with a row for each asset. */
 const ONE_BY_ONE = 40;
+/** Runs with more assets begin with tasks all the same: the list of those is virtual. */
+const MOST_ASSETS = 100;
 
 export default function RunPage({ id }: { id: string }) {
   const { run, tasks, error } = useRun(id);
   const [tab, setTab] = useParam("tab", "log");
   const [chosen, setChosen] = useParam("task");
   const [rows, setRows] = useParam("rows");
+  const assets = useMemo(() => new Set(tasks.map((task) => task.asset_key)).size, [tasks]);
+  const byAsset = rows === "" ? tasks.length > ONE_BY_ONE && assets <= MOST_ASSETS : rows === "assets";
   const why = useQuery(whyQuery(id, run !== undefined && isRunActive(run)));
   const selected = useMemo(() => {
     if (chosen !== "") return chosen;
@@ -71,7 +75,7 @@ export default function RunPage({ id }: { id: string }) {
               <button
                 key={each}
                 type="button"
-                aria-pressed={(rows === "" ? (tasks.length > ONE_BY_ONE ? "assets" : "tasks") : rows) === each}
+                aria-pressed={(byAsset ? "assets" : "tasks") === each}
                 onClick={() => {
                   setRows(each);
                 }}
@@ -101,7 +105,7 @@ export default function RunPage({ id }: { id: string }) {
           </>
         }
       >
-        <Gantt run={run} tasks={tasks} why={why.data} selected={selected} onSelect={select} byAsset={rows === "assets" || (rows === "" && tasks.length > ONE_BY_ONE)} />
+        <Gantt run={run} tasks={tasks} why={why.data} selected={selected} onSelect={select} byAsset={byAsset} />
       </Panel>
       <div>
         <nav className="tabs" aria-label="Details">

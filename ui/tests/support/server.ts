@@ -81,9 +81,10 @@ export class Server {
   }
 
   /** A server of a new project: of one that `servo init` writes, or of these modules. */
-  static async start(modules: Record<string, string> | "init", options: string[] = []): Promise<Server> {
+  static async start(modules: Record<string, string> | "init", options: string[] = [], { tenant, prepare }: { tenant?: string; prepare?: (directory: string) => void } = {}): Promise<Server> {
     const port = await freePort();
-    const server = new Server(Server.project(modules), port, ["dev", "--port", String(port), ...options]);
+    const server = new Server(Server.project(modules), port, [...(tenant === undefined ? [] : ["--tenant", tenant]), "dev", "--port", String(port), ...options]);
+    prepare?.(server.directory);
     await server.run();
     return server;
   }
@@ -175,6 +176,12 @@ export class Server {
       await gone;
     }
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** Bytes of memory that the process has. */
+  rss(): number {
+    const status = readFileSync(`/proc/${String(this.process?.pid)}/status`, "utf8");
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1024;
   }
 
   /** Writes a file of the project. */

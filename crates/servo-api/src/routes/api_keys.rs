@@ -62,6 +62,12 @@ pub(super) async fn create(
     let keys = app.api_keys()?;
     let grant = Grant { role: body.role, scope: body.scope, assets: body.assets.map(Into::into) };
     if !who.identity.may_give(&grant) {
+        keys.record_denial(
+            &who,
+            Permission::KeysManage,
+            format!("a key as {} in {}", grant.role, grant.scope),
+        )
+        .await;
         let detail =
             format!("nobody gives away what they do not have: {} in {} is more", grant.role, grant.scope);
         return Err(Problem::new(Code::Forbidden, detail));

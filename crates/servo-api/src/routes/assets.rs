@@ -1,6 +1,7 @@
 //! Deployed assets, and their partitions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
@@ -197,7 +198,7 @@ fn some_partitions(
         definitions.position(asset).and_then(|position| definitions.asset(position).partitions.clone())
     });
     let Some(partitions) = found else {
-        let whole = Partition::new(None, state.partition_status(asset, None));
+        let whole = Partition::new(None, state.partition_status(asset, None).as_ref());
         return (Some(whole).filter(is_wanted).into_iter().collect(), None);
     };
     let at = PartitionContext::new(now, state.dynamic_partitions());
@@ -224,7 +225,7 @@ fn some_partitions(
     for (index, key) in found {
         last = Some((index, format!("{index} {}", key.canonical())));
         let status = state.partition_status(asset, Some(&key));
-        items.extend(Some(Partition::new(Some(key), status)).filter(is_wanted));
+        items.extend(Some(Partition::new(Some(key), status.as_ref())).filter(is_wanted));
         if items.len() >= limit {
             break;
         }
@@ -262,7 +263,7 @@ pub(super) async fn materialization(
     let found = app.workspace().read(|state| match &meant {
         Some(key) => {
             let status = state.partition_status(&asset, Some(key))?;
-            latest((Some(key.canonical()), status))
+            latest((Some(key.canonical().into()), status))
         }
         None => state.partition_statuses(&asset).rev().take(LOOKED_AT).find_map(latest),
     });
@@ -453,7 +454,7 @@ fn detail(
     })
 }
 
-fn latest((key, status): (Option<&str>, &PartitionStatus)) -> Option<Materialization> {
-    let partition = key.map(PartitionKey::parse).transpose().ok()?;
+fn latest((key, status): (Option<Arc<str>>, PartitionStatus)) -> Option<Materialization> {
+    let partition = key.as_deref().map(PartitionKey::parse).transpose().ok()?;
     Some(Materialization::new(partition, status.latest()?))
 }

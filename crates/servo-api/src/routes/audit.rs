@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use serde::Deserialize;
+use servo_access::{ControlAct, Permission};
 use servo_engine::AuditOutcome;
 use servo_projections::AuditFilter;
 use utoipa::IntoParams;
@@ -9,6 +10,7 @@ use utoipa::IntoParams;
 use super::runs::time;
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::Shared;
+use crate::authentication::Authenticated;
 use crate::extract::Query;
 use crate::pages::{List, Page};
 use crate::problem::Problem;
@@ -69,4 +71,26 @@ pub(super) async fn list(
     let found = app.workspace().audit(list.place()?, list.wanted(), &filter).await?;
     let page = Page::of(found, &list, |act| act.event_id.to_string());
     Ok(Answer(page.map(Act::from)))
+}
+
+/// Changes of the server itself that were asked for, the newest first: keys, sessions, tenants, workspaces, quotas, and
+/// what was refused. Acts about a tenant are for those who may read its audit.
+#[utoipa::path(
+    get, path = "/admin/audit", operation_id = "list_server_audit", tag = "admin",
+    params(AuditQuery), responses((status = 200, body = ActPage), Problems)
+)]
+pub(super) async fn of_server(
+    State(app): State<Shared>,
+    who: Authenticated,
+    Query(query): Query<AuditQuery>,
+) -> Result<Answer<ActPage>, Problem> {
+    let filter = query.filter()?;
+    let name = format!("server audit {filter:?}");
+    let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
+    let control = app.api_keys()?.control();
+    let is_wanted =
+        |act: &ControlAct| filter.accepts(&act.row) && who.identity.has_in(Permission::AuditRead, &act.scope);
+    let found = control.acts(list.place()?, list.wanted(), is_wanted).await?;
+    let page = Page::of(found, &list, |act| act.place.to_string());
+    Ok(Answer(page.map(|act| Act::from(act.row))))
 }

@@ -1,16 +1,19 @@
 //! Health and version of the server.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use servo_engine::Principal;
 use servo_runtime::{Finding, Vital};
 use utoipa::ToSchema;
 
+use super::openapi;
 use crate::access::{ANYBODY, Actor};
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
@@ -76,7 +79,8 @@ pub(super) async fn version() -> Answer<Version> {
     Answer(Version { version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
-/// The OpenAPI document.
-pub(super) fn document(description: String) -> Response<Body> {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], description).into_response()
+/// The OpenAPI document, which all workspaces of a server share.
+pub(super) async fn document() -> Response<Body> {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().to_string().into());
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], TEXT.clone()).into_response()
 }

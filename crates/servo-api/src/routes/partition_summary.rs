@@ -5,9 +5,8 @@ use std::ops::Range;
 use axum::extract::State;
 use serde::Deserialize;
 use servo_core::partitions::{Block, PartitionContext, PartitionSet, Partitions};
-use servo_core::{AssetKey, PartitionKey};
-use servo_engine::staleness::StaleSets;
-use servo_engine::{PartitionStatus, State as EngineState};
+use servo_engine::PartitionStatus;
+use servo_engine::staleness::{Attempted, StaleSets};
 use utoipa::IntoParams;
 
 use super::assets::{key, unknown};
@@ -61,12 +60,14 @@ pub(super) async fn show(
             return Err(unknown(&asset, definitions.as_deref()));
         };
         let at = PartitionContext::new(now, state.dynamic_partitions());
-        let stale = shared.stale(state, [position], now, |view| view.sets(position).map(StaleSets::made));
-        let stale = stale.flatten().unwrap_or_default();
-        Ok(match &definitions.asset(position).partitions {
-            None => of_one(state.partition_status(&asset, None), &stale),
-            Some(partitions) => summary(state, &asset, partitions, at, &query, most, &stale),
-        })
+        let found = shared.stale(state, [position], now, |view| {
+            let stale = view.sets(position).map(StaleSets::made).unwrap_or_default();
+            match &definitions.asset(position).partitions {
+                None => of_one(state.partition_status(&asset, None).as_ref(), &stale),
+                Some(partitions) => summary(partitions, at, &query, most, view.attempted(position), &stale),
+            }
+        });
+        found.ok_or_else(|| unknown(&asset, Some(definitions)))
     });
     found.await?.map(Answer)
 }
@@ -148,24 +149,14 @@ impl Grid {
         };
         u64::try_from(set.within(&bucket).len()).unwrap_or(u64::MAX)
     }
-
-    /// Position and row of an index.
-    fn place(&self, index: u64) -> (u64, u64) {
-        if self.rows_are_inner {
-            (index / self.rows, index % self.rows)
-        } else {
-            (index % self.total, index / self.total)
-        }
-    }
 }
 
 fn summary(
-    state: &EngineState,
-    asset: &AssetKey,
     partitions: &Partitions,
     at: PartitionContext<'_>,
     query: &SummaryQuery,
     most: u64,
+    attempted: Option<Attempted<'_>>,
     stale: &PartitionSet,
 ) -> PartitionSummary {
     let grid = Grid::of(partitions, at);
@@ -179,45 +170,20 @@ fn summary(
     for first in (from..from + counted).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
         let positions = step.min(from + counted - first);
         for row in 0..grid.rows {
-            let last = (positions > 1).then(|| text(first + positions - 1, row));
-            let stale = grid.count(partitions, stale, first..first + positions, row, at);
-            let first = text(first, row);
-            buckets.push(PartitionBucket {
-                first,
-                last,
-                partitions: positions,
-                stale,
-                ..PartitionBucket::default()
+            let count = |set: &PartitionSet| grid.count(partitions, set, first..first + positions, row, at);
+            let [made, failing, never_made, expired] = attempted.map_or([0; 4], |it| {
+                [count(it.made), count(it.failing), count(it.never_made), count(it.expired)]
             });
-        }
-    }
-    let mut add = |index: u64, status: Option<&PartitionStatus>| {
-        let (position, row) = grid.place(index);
-        if position < from || position >= from + counted {
-            return;
-        }
-        let place = (position - from) / step * grid.rows + row;
-        if let Some(bucket) = usize::try_from(place).ok().and_then(|place| buckets.get_mut(place)) {
-            count(bucket, status);
-        }
-    };
-    let counts = state.partition_counts(asset);
-    let known = counts.never + counts.materialized + counts.failing + counts.expired;
-    if known <= counted.saturating_mul(grid.rows) {
-        for (key, status) in state.partition_statuses(asset) {
-            let key = key.and_then(|key| PartitionKey::parse(key).ok());
-            let index = key.and_then(|key| partitions.index_of(&key, at).ok());
-            if let Some(index) = index.and_then(|index| u64::try_from(index).ok()) {
-                add(index, Some(status));
-            }
-        }
-    } else {
-        for position in from..from + counted {
-            for row in 0..grid.rows {
-                let index = grid.index(position, row);
-                let Some(key) = partitions.key(index, at) else { continue };
-                add(index as u64, state.partition_status(asset, Some(&key)));
-            }
+            buckets.push(PartitionBucket {
+                first: text(first, row),
+                last: (positions > 1).then(|| text(first + positions - 1, row)),
+                partitions: positions,
+                materialized: made.saturating_sub(failing),
+                last_attempt_failed: failing,
+                never_succeeded: never_made,
+                expired,
+                stale: count(stale),
+            });
         }
     }
     let label = |row: u64| {

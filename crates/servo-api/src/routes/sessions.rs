@@ -86,8 +86,10 @@ pub(super) async fn end_all(
     who: Authenticated,
     Json(body): Json<EndSessionsBody>,
 ) -> Result<Answer<ServerChanged>, Problem> {
-    let control = app.api_keys()?.control();
+    let keys = app.api_keys()?;
+    let control = keys.control();
     if !who.identity.has_in(Permission::KeysManage, &Scope::Server) {
+        keys.record_denial(&who, Permission::KeysManage, format!("all sessions of {}", body.principal)).await;
         let detail = "this needs the role admin for the whole server; sessions can be ended one by one";
         return Err(Problem::new(Code::Forbidden, detail));
     }

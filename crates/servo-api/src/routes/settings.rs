@@ -1,12 +1,15 @@
 //! Settings of the workspace: their values, where these come from, and changing them.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
-use servo_engine::{Change, ChangeSettings, SettingOrigin};
+use servo_access::Quota;
+use servo_engine::{Change, ChangeSettings, SettingOrigin, SettingValue, read_settings};
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Query};
 use crate::problem::Problem;
 use crate::views::{Setting, Settings, SettingsBody, SettingsChanged};
@@ -34,6 +37,7 @@ pub(super) async fn change(
     Command { body, caller }: Command<SettingsBody>,
 ) -> Result<Response<Body>, Problem> {
     let SettingsBody { set, unset, from_cli, client_request_id: _ } = body;
+    within_quotas(&app, &set)?;
     let names: Vec<String> = set.keys().chain(&unset).cloned().collect();
     let origin = if from_cli { SettingOrigin::Cli } else { SettingOrigin::Api };
     let change = ChangeSettings { set, unset, origin, caller: caller.clone() };
@@ -42,6 +46,25 @@ pub(super) async fn change(
         changed(&app, &names, change).await
     };
     app.once(caller, work, async |known| changed(&app, &names, known.change()).await).await
+}
+
+/// That no setting is given more than the tenant has of it.
+fn within_quotas(app: &App, set: &BTreeMap<String, SettingValue>) -> Result<(), Problem> {
+    let Some(keys) = &app.api.api_keys else { return Ok(()) };
+    let state = keys.control().state();
+    let Some(tenant) = state.tenant(app.workspace().layout().tenant()) else { return Ok(()) };
+    // What is no setting is refused where settings are known.
+    for (name, value) in read_settings(set).unwrap_or_default() {
+        let limit = Quota::find(&name).and_then(|quota| tenant.quotas.get(quota));
+        if let Some(limit) = limit.filter(|limit| value > *limit) {
+            let problem = format!(
+                "{value} is more than the {limit} that the tenant has; an admin of the server changes that with servo \
+                 admin quotas set"
+            );
+            return Err(Problem::invalid(format!("set.{name}"), problem));
+        }
+    }
+    Ok(())
 }
 
 /// The settings that were asked about, as they are now.

@@ -117,8 +117,8 @@ pub(super) async fn quotas(
     }
 }
 
-/// Changes limits of a tenant. They hold for each of its workspaces from when it is opened next; `max_queued_tasks`,
-/// `max_daily_runs` and `fairness_weight` are recorded only.
+/// Changes limits of a tenant. They hold for each of its workspaces at once; `max_queued_tasks`, `max_daily_runs` and
+/// `fairness_weight` are recorded only.
 #[utoipa::path(
     patch, path = "/admin/tenants/{tenant}/quotas", operation_id = "change_quotas", tag = "admin",
     params(("tenant" = String, Path)), request_body = QuotasBody,
@@ -237,8 +237,10 @@ impl App {
         tenant: &TenantId,
         command: ControlCommand,
     ) -> Result<Answer<ServerChanged>, Problem> {
-        let control = self.api_keys()?.control();
+        let keys = self.api_keys()?;
+        let control = keys.control();
         if !who.identity.has_in(Permission::TenantsManage, &Scope::Server) {
+            keys.record_denial(who, Permission::TenantsManage, format!("tenant {tenant}")).await;
             return Err(match looks_after(who, tenant) {
                 true => Problem::new(Code::Forbidden, "this needs the role admin for the whole server"),
                 false => ControlRefusal::UnknownTenant { tenant: tenant.clone() }.into(),

@@ -350,7 +350,7 @@ impl PartitionTotals {
 }
 
 impl Materialization {
-    pub(crate) fn new(partition: Option<PartitionKey>, latest: &Materialized) -> Self {
+    pub(crate) fn new(partition: Option<PartitionKey>, latest: Materialized) -> Self {
         Self {
             materialization_id: latest.id(),
             partition: partition.as_ref().map(ToString::to_string),

@@ -60,7 +60,7 @@ pub struct Failure {
     pub suggested_action: Option<String>,
     /// More about it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub details: BTreeMap<String, serde_json::Value>,
 }
 

@@ -42,7 +42,7 @@ pub struct BackfillBody {
     pub failure_threshold: Option<String>,
     /// Values of configuration fields, by field or by `namespace.name:field`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     /// Priority of its runs; higher runs first.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -215,7 +215,7 @@ pub struct Backfill {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_threshold: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     pub priority: i32,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -37,7 +37,7 @@ pub struct MaterializationDetail {
     /// Metadata that the function attached, by name. One with `$servo` is shown in a way of its own: `md`, `table`,
     /// `url`, `image`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub metadata: BTreeMap<String, Value>,
 }
 

@@ -36,7 +36,7 @@ pub struct MaterializationRecord {
     pub byte_size: Option<u64>,
     /// Metadata that the function attached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub metadata: BTreeMap<String, serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_version: Option<String>,

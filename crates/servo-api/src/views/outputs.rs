@@ -45,7 +45,7 @@ pub struct Output {
     pub schema: Option<BTreeMap<String, String>>,
     /// Metadata that the function attached, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub metadata: BTreeMap<String, serde_json::Value>,
     /// Results of its checks, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +75,7 @@ pub struct Check {
     pub error: Option<String>,
     /// Findings by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub metadata: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     pub duration_ms: u64,

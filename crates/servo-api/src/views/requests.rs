@@ -34,7 +34,7 @@ pub struct RunBody {
     pub partitions: PartitionsBody,
     /// Values of configuration fields, by field or by `namespace.name:field`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, serde_json::Value>,
     /// Stable name of the request: the same key is the same run. Generated if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,7 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     pub priority: i32,
     pub catchup_window_minutes: u32,
@@ -140,7 +140,7 @@ pub struct ScheduleBody {
     pub tags: BTreeMap<String, String>,
     /// Values of configuration fields, by field or by `namespace.name:field`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     /// Higher runs first.
     #[serde(default)]
@@ -190,7 +190,7 @@ pub struct TriggerScheduleBody {
     pub partitions: PartitionsBody,
     /// Values of configuration fields, beside those of the schedule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ pub struct Sensor {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     pub priority: i32,
     /// How long after one evaluation the next one starts; of those that poll.
@@ -154,7 +154,7 @@ pub struct SensorBody {
     pub tags: BTreeMap<String, String>,
     /// Values of configuration fields, by field or by `namespace.name:field`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, Object>)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     /// Higher runs first.
     #[serde(default)]
@@ -177,7 +177,6 @@ pub struct PushBody {
     pub message_id: String,
     /// The payload, as JSON.
     #[serde(default)]
-    #[schema(value_type = Object)]
     pub data: Value,
     /// Attributes beside the payload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -205,7 +204,6 @@ pub struct ResetCursorBody {
 pub struct EvaluateBody {
     /// The data of a message to evaluate it with; for sensors that are told something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub payload: Option<Value>,
     /// A cursor instead of the one that the sensor has; for a look only.
     #[serde(default, skip_serializing_if = "Option::is_none")]

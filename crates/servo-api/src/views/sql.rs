@@ -24,7 +24,7 @@ pub struct SqlResult {
     /// Its columns.
     pub columns: Vec<SqlColumn>,
     /// Its rows: values in the order of the columns. Numbers that JavaScript would round are text.
-    #[schema(value_type = Vec<Vec<Object>>)]
+    #[schema(value_type = Vec<Vec<Value>>)]
     pub rows: Vec<Vec<Value>>,
     /// Whether there are more rows than are returned.
     pub truncated: bool,

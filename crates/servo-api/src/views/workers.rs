@@ -12,7 +12,7 @@ use servo_engine::{Outcome, State, TaskError, TaskState, WorkerState};
 use servo_queue::SignedEnvelope;
 use utoipa::ToSchema;
 
-use super::attempts::{Failure, Usage};
+use super::attempts::Usage;
 use super::names::{OutcomeName, WorkerStateName};
 use super::requests::Accepted;
 use super::tasks::Progress;
@@ -220,6 +220,29 @@ pub struct HeartbeatAnswer {
     pub task_token: Option<String>,
 }
 
+// Describes `servo_engine::TaskError`, which is what is read and written.
+/// The error of a failed attempt, as its worker reports it.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+struct ReportedError {
+    /// For programs, such as `USER_CODE_EXCEPTION`.
+    code: String,
+    /// For people.
+    message: String,
+    /// Type of the exception.
+    error_type: Option<String>,
+    /// Types that the exception is one of besides its own, the nearest first.
+    #[schema(required = false)]
+    error_bases: Vec<String>,
+    /// Traceback, as Python writes it.
+    traceback: Option<String>,
+    /// A way out, if the worker knows one.
+    suggested_action: Option<String>,
+    /// More about it, for programs: JSON texts by name.
+    #[schema(required = false)]
+    details: BTreeMap<String, String>,
+}
+
 // Describes `servo_engine::Report`, which is what is read and written.
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -230,7 +253,7 @@ pub struct Completed {
     pub outcome: Outcome,
     /// The error of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Failure>)]
+    #[schema(value_type = Option<ReportedError>)]
     pub error: Option<Arc<TaskError>>,
     /// The materialization that it produced.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -103,6 +103,7 @@ impl Server {
             limits: servo_api::RateLimits::NONE,
             hosts: Vec::new(),
             certificate: None,
+            worker_authority: None,
             idle_after: Duration::from_secs(3_600),
         };
         let (stop, stopped) = oneshot::channel::<()>();

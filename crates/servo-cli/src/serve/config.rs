@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Its private key in PEM.
     #[arg(long, value_name = "FILE")]
     tls_key: Option<String>,
+    /// Certificates of an authority, in PEM, that workers have to show one of.
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<String>,
     /// Names besides localhost by which requests may address this server, separated by commas.
     #[arg(long, value_name = "NAMES")]
     hosts: Option<String>,
@@ -63,7 +66,7 @@ struct Setting {
 }
 
 /// Every setting. Names are those of the flags and of the file.
-const SETTINGS: [Setting; 9] = [
+const SETTINGS: [Setting; 10] = [
     Setting {
         name: "listen",
         variable: "SERVO_LISTEN",
@@ -72,6 +75,12 @@ const SETTINGS: [Setting; 9] = [
     },
     Setting { name: "tls_cert", variable: "SERVO_TLS_CERT", default: "", flag: |it| it.tls_cert.as_ref() },
     Setting { name: "tls_key", variable: "SERVO_TLS_KEY", default: "", flag: |it| it.tls_key.as_ref() },
+    Setting {
+        name: "tls_client_ca",
+        variable: "SERVO_TLS_CLIENT_CA",
+        default: "",
+        flag: |it| it.tls_client_ca.as_ref(),
+    },
     Setting { name: "hosts", variable: "SERVO_HOSTS", default: "", flag: |it| it.hosts.as_ref() },
     Setting { name: "slots", variable: "SERVO_SLOTS", default: "0", flag: |it| it.slots.as_ref() },
     Setting {
@@ -112,6 +121,7 @@ pub(crate) struct ServeConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) tls_cert: Option<PathBuf>,
     pub(crate) tls_key: Option<PathBuf>,
+    pub(crate) tls_client_ca: Option<PathBuf>,
     pub(crate) hosts: Vec<String>,
     pub(crate) slots: usize,
     pub(crate) worker_timeout: Duration,
@@ -262,6 +272,7 @@ impl ServeConfig {
             listen: address,
             tls_cert: path("tls_cert")?,
             tls_key: path("tls_key")?,
+            tls_client_ca: path("tls_client_ca")?,
             hosts: hosts.map(str::to_owned).chain(public_host).collect(),
             slots: usize::try_from(number("slots", 0, 256)?)?,
             worker_timeout: Duration::from_secs(number("worker_timeout", 3, 86_400)?),

@@ -9,7 +9,7 @@ use servo_access::Quotas;
 use servo_api::{Api, ApiKeys, Logins, Problem, WorkspaceStatus, Workspaces};
 use servo_core::Millis;
 use servo_engine::controllers::Dispatching;
-use servo_engine::{State, WorkerState};
+use servo_engine::{ChangeSettings, Principal, SettingOrigin, SettingValue, State, WorkerState};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace, WorkspaceKey};
 use tokio::task::JoinHandle;
@@ -39,6 +39,7 @@ pub(super) struct ServedWorkspaces {
 
 /// Resources of an open workspace besides itself.
 struct Running {
+    workspace: Workspace,
     /// The worker of this process, where there is one.
     session: Option<Session>,
     key_watch: JoinHandle<()>,
@@ -122,10 +123,42 @@ impl ServedWorkspaces {
         api.worker_key = Some(keys.worker_key().into());
         api.lease = self.config.worker_timeout / 3;
         api.hosts.clone_from(&self.config.hosts);
+        self.keep_to_quotas(key, &api.workspace, session.is_some()).await?;
         let key_watch = tokio::spawn(keys_file::keep_current(location, api.keys.clone()));
+        let workspace = api.workspace.clone();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(key.clone(), Running { session, key_watch });
+        running.insert(key.clone(), Running { workspace, session, key_watch });
         Ok(api)
+    }
+
+    /// Gives a workspace the limits of its tenant, where it has others.
+    async fn keep_to_quotas(
+        &self,
+        key: &WorkspaceKey,
+        workspace: &Workspace,
+        has_project: bool,
+    ) -> anyhow::Result<()> {
+        let location = self.at(key);
+        let project = if has_project { Some(location.project.find()?) } else { None };
+        let reach = WorkerScope::Shared(millis(self.config.worker_timeout));
+        let state = self.api_keys.control().state();
+        let quotas = state.tenant(&key.0).map(|tenant| tenant.quotas.clone()).unwrap_or_default();
+        let start = session::start_with(project.as_ref(), reach, Some(&quotas))?;
+        let beyond = move |state: &State| session::beyond_quotas(state, &start, &quotas);
+        let changes = workspace.read(beyond).await?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let (mut set, mut unset) = (BTreeMap::new(), Vec::new());
+        for (name, value) in changes {
+            match value {
+                Some(value) => drop(set.insert(name, SettingValue::Number(value))),
+                None => unset.push(name),
+            }
+        }
+        let (origin, caller) = (SettingOrigin::Flag, Principal::system().into());
+        workspace.change_settings(ChangeSettings { set, unset, origin, caller }).await?;
+        Ok(())
     }
 
     /// A workspace whose tasks are run by workers of other processes.
@@ -208,6 +241,22 @@ impl Workspaces for ServedWorkspaces {
     async fn is_idle(&self, _: &WorkspaceKey, api: &Api) -> bool {
         // One that is closed by itself is opened again by the next request.
         !api.workspace.is_open() || api.workspace.read(has_nothing_to_do).await.unwrap_or(false)
+    }
+
+    async fn apply_quotas(&self) {
+        let open: Vec<(WorkspaceKey, Workspace, bool)> = {
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let one = |(key, it): (&WorkspaceKey, &Running)| {
+                (key.clone(), it.workspace.clone(), it.session.is_some())
+            };
+            running.iter().map(one).collect()
+        };
+        for (key, workspace, has_project) in open {
+            if let Err(error) = self.keep_to_quotas(&key, &workspace, has_project).await {
+                let error = format!("{error:#}");
+                tracing::error!(tenant = %key.0, workspace = %key.1, error, "workspace.quotas failed");
+            }
+        }
     }
 
     async fn close(&self, key: &WorkspaceKey, api: &Api) {

@@ -214,12 +214,15 @@ fn newest(project: &Project) -> String {
 fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        let lines = text.lines().map(|line| match serde_json::from_str::<Value>(line) {
-            Ok(mut value) if value.is_object() => {
-                blot(&mut value);
-                format!("{value:#}")
+        // That nothing ticks without a server is said only without one.
+        let lines = text.lines().filter(|line| !line.starts_with("note: no server")).map(|line| {
+            match serde_json::from_str::<Value>(line) {
+                Ok(mut value) if value.is_object() => {
+                    blot(&mut value);
+                    format!("{value:#}")
+                }
+                Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
             }
-            Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
         });
         // Tasks that run at the same time end in any order.
         let mut lines: Vec<String> = lines.collect();

@@ -81,3 +81,16 @@ fn reconcile_ticks_without_a_server() {
     });
     assert_eq!(tick["schedule"], "seconds");
 }
+
+#[test]
+fn what_only_a_server_does_is_said_to_rest_until_one_is_there() {
+    let project = Project::new(CLOCKWORK);
+    let told = |project: &Project| {
+        let output = project.command(&["schedule", "list"]).output().expect("it runs");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(told(&project).contains("no schedule ticks until one does"), "{}", told(&project));
+    let dev = Dev::start(&project);
+    dev.wait_for("seconds ticks next at");
+    assert_eq!(told(&project), "");
+}

@@ -80,6 +80,14 @@ impl<'a> Serve<'a> {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
+    /// What a request is answered with, whatever the status.
+    pub fn post(&self, key: &str, path: &str, body: &str) -> Value {
+        let (url, bearer) = (format!("{}/api/v1/{path}", self.url), format!("Authorization: Bearer {key}"));
+        let json = "Content-Type: application/json";
+        let asked = Command::new("curl").args(["-s", &url, "-H", &bearer, "-H", json, "-d", body]).output();
+        serde_json::from_slice(&asked.unwrap().stdout).unwrap()
+    }
+
     /// Ends as an operator ends it.
     pub fn stop(mut self) {
         let pid = self.process.id().to_string();
@@ -381,5 +389,312 @@ fn a_tenant_that_asks_too_often_is_told_when_to_ask_again_and_others_are_not_hel
     assert!(refused.starts_with("http/1.1 429") && refused.contains("run_streams"), "{refused}");
     stream.kill().unwrap();
     stream.wait().unwrap();
+    serve.stop();
+}
+
+#[test]
+fn the_audit_of_a_server_has_who_did_what_to_keys_tenants_and_quotas_and_what_was_refused() {
+    let (server, laptop) = (Project::new(ORDERS), Project::new(ORDERS));
+    let serve = Serve::start(&server, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    let good = |arguments: &[&str]| serve.good(&laptop, &admin, arguments);
+    good(&["admin", "tenants", "create", "acme"]);
+    good(&["admin", "tenants", "create", "zeta"]);
+    good(&["admin", "workspaces", "create", "acme/main"]);
+    let create = |name: &str, role: &str, scope: &str| {
+        let arguments = ["admin", "api-keys", "create", name, "--role", role, "--scope", scope, "--json"];
+        let made: Value = serde_json::from_str(&good(&arguments)).unwrap();
+        (made["key"].as_str().unwrap().to_owned(), made["key_id"].as_str().unwrap().to_owned())
+    };
+    let (of_acme, of_acme_id) = create("boss, \"acme\"", "admin", "acme/*");
+    let (viewer, viewer_id) = create("board", "viewer", "acme/main");
+    good(&["admin", "quotas", "set", "acme", "max_concurrent_runs=3"]);
+    good(&["admin", "api-keys", "revoke", &viewer_id]);
+    let (developer, _) = create("ci", "developer", "acme/main");
+    assert!(serve.bad(&laptop, &viewer, &["admin", "tenants", "list"]).contains("revoked"));
+    assert!(serve.bad(&laptop, &developer, &["admin", "tenants", "list"]).contains("workspaces.manage"));
+    assert!(serve.bad(&laptop, &of_acme, &["admin", "tenants", "disable", "acme"]).contains("admin"));
+    let more = ["admin", "api-keys", "create", "x", "--role", "admin", "--scope", "*"];
+    assert!(serve.bad(&laptop, &of_acme, &more).contains("nobody gives away"));
+
+    let audit = |key: &str, more: &[&str]| -> Vec<Value> {
+        let arguments = [&["admin", "audit", "--server", "--json"], more].concat();
+        let page: Value = serde_json::from_str(&serve.good(&laptop, key, &arguments)).unwrap();
+        page["items"].as_array().unwrap().clone()
+    };
+    let texts = |acts: &[Value]| -> Vec<String> {
+        let text = |act: &Value, name: &str| act[name].as_str().unwrap_or_default().to_owned();
+        acts.iter()
+            .map(|act| format!("{} {} {}", text(act, "action"), text(act, "subject"), text(act, "outcome")))
+            .collect()
+    };
+    let all = audit(&admin, &[]);
+    let expected = [
+        "keys.manage a key as admin in * REFUSED".to_owned(),
+        "tenants.manage tenant acme REFUSED".to_owned(),
+        "workspaces.manage GET /api/v1/admin/tenants REFUSED".to_owned(),
+    ];
+    assert_eq!(texts(&all)[..3], expected);
+    assert!(texts(&all).contains(&format!("key.revoke {viewer_id} ALLOWED")));
+    assert!(texts(&all).contains(&"quota.set acme ALLOWED".to_owned()));
+    assert_eq!(texts(&audit(&admin, &["--action", "quota"])), ["quota.set acme ALLOWED"]);
+    assert_eq!(audit(&admin, &["--action", "quota"])[0]["detail"], "max_concurrent_runs=3");
+    assert_eq!(audit(&admin, &["--refused"]).len(), 3);
+    let by_developer = audit(&admin, &["--principal", developer_name(&all).as_str()]);
+    assert_eq!(by_developer.len(), 1);
+    assert_eq!(audit(&admin, &["--until", "2020-01-01T00:00:00Z"]).len(), 0);
+    // Page by page it is the same.
+    let (mut paged, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let mut arguments = vec!["admin", "audit", "--server", "--json", "--limit", "2"];
+        if let Some(cursor) = &cursor {
+            arguments.extend(["--cursor", cursor]);
+        }
+        let page: Value = serde_json::from_str(&good(&arguments)).unwrap();
+        paged.extend(page["items"].as_array().unwrap().clone());
+        cursor = page["next_cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(texts(&paged), texts(&audit(&admin, &["--limit", "1000"])));
+    // A tenant's admin reads what is about the tenant, and nothing else.
+    let of_tenant = texts(&audit(&of_acme, &[]));
+    assert!(of_tenant.contains(&format!("key.create {of_acme_id} ALLOWED")), "{of_tenant:?}");
+    assert!(!of_tenant.iter().any(|act| act.contains("zeta")), "{of_tenant:?}");
+    assert!(serve.bad(&laptop, &developer, &["admin", "audit", "--server"]).contains("audit.read"));
+    let csv = good(&["admin", "audit", "--server", "--csv", "--action", "key.create"]);
+    assert!(csv.starts_with("time,who,what,subject,outcome,detail,request_id,event_id\n"), "{csv}");
+    assert!(csv.lines().any(|line| line.contains("boss, ") && line.contains(r#""""#)), "{csv}");
+    // It is all there after a restart.
+    serve.stop();
+    let again = Serve::start(&server, &[]);
+    let after: Value = serde_json::from_str(&again.good(
+        &laptop,
+        &admin,
+        &["admin", "audit", "--server", "--json", "-n", "1000"],
+    ))
+    .unwrap();
+    assert!(after["items"].as_array().unwrap().len() > all.len());
+    again.stop();
+}
+
+/// The principal of the refused request to list tenants.
+fn developer_name(acts: &[Value]) -> String {
+    let found = acts.iter().find(|act| act["action"] == "workspaces.manage").unwrap();
+    found["principal"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn limits_of_a_tenant_hold_at_once_and_nobody_in_the_tenant_gets_around_them() {
+    let project = Project::new(ORDERS);
+    let serve = Serve::start(&project, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    let good = |arguments: &[&str]| serve.good(&project, &admin, arguments);
+    good(&["deploy"]);
+    let value = |name: &str| -> String {
+        let shown: Value = serde_json::from_str(&good(&["config", "show", name, "--json"])).unwrap();
+        shown["items"][0]["value"].to_string()
+    };
+    assert_eq!(value("max_concurrent_runs"), "10", "the default of a tenant");
+    good(&["admin", "quotas", "set", "default", "max_tasks_per_run=1", "max_concurrent_runs=3"]);
+    assert_eq!((value("max_tasks_per_run"), value("max_concurrent_runs")), ("1".to_owned(), "3".to_owned()));
+    let both = |run_key: &str| {
+        let body = format!(r#"{{"selection":"raw.orders,shop.report","run_key":"{run_key}"}}"#);
+        serve.post(&admin, "runs", &body)
+    };
+    let refused = both("a");
+    assert!(refused["detail"].as_str().unwrap().contains("a run may have 1"), "{refused}");
+    good(&["admin", "quotas", "unset", "default", "max_tasks_per_run"]);
+    assert!(both("b")["run_id"].is_string(), "at once");
+    // As many runs as may be wait, and the next one is told when to ask again.
+    good(&["config", "set", "max_queued_runs=0"]);
+    for run_key in ["c", "d"] {
+        assert!(both(run_key)["run_id"].is_string());
+    }
+    let refused = both("e");
+    assert_eq!(refused["quota"]["name"], "max_queued_runs", "{refused}");
+    assert_eq!(refused["retry_after"], 30);
+
+    // Whoever may change settings has no more than the tenant.
+    let more = serve.bad(&project, &admin, &["config", "set", "max_concurrent_runs=4"]);
+    assert!(more.contains("is more than the 3 that the tenant has"), "{more}");
+    good(&["config", "set", "max_concurrent_runs=2"]);
+    good(&["config", "unset", "max_concurrent_runs"]);
+    assert_eq!(value("max_concurrent_runs"), "3", "not the default of a workspace without a tenant's limits");
+    good(&["config", "set", "max_concurrent_runs=2"]);
+    good(&["admin", "quotas", "set", "default", "max_concurrent_runs=5"]);
+    assert_eq!(value("max_concurrent_runs"), "2", "less than the tenant has is the choice of the workspace");
+    good(&["admin", "quotas", "set", "default", "max_concurrent_runs=1"]);
+    assert_eq!(value("max_concurrent_runs"), "1");
+    serve.stop();
+}
+
+#[test]
+fn a_tenant_that_floods_the_server_does_not_keep_the_runs_of_another_from_starting() {
+    let slow = format!("import time\n{ORDERS}").replace("return [1]", "time.sleep(0.2)\n    return [1]");
+    let project = Project::new(&slow);
+    fs::write(project.path("serve.toml"), "[limits]\ntriggers_per_minute = 0\n").unwrap();
+    let serve = Serve::start(&project, &[]);
+    let admin = serve.first_key.clone().unwrap();
+    serve.good(&project, &admin, &["admin", "tenants", "create", "quiet"]);
+    serve.good(&project, &admin, &["admin", "workspaces", "create", "quiet/main"]);
+    let at = |tenant: &str, arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("SERVO_URL", &serve.url).env("SERVO_KEY", &admin).env("SERVO_TENANT", tenant);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut workers = Vec::new();
+    for tenant in ["default", "quiet"] {
+        at(tenant, &["deploy"]);
+        let scope = format!("{tenant}/main");
+        let create = ["admin", "api-keys", "create", "w", "--role", "worker", "--scope", &scope];
+        let key = serve.good(&project, &admin, &create).trim().to_owned();
+        let mut worker = project.command(&["worker", "--server", &serve.url, "--slots", "1"]);
+        worker.env("SERVO_KEY", key).env("SERVO_TENANT", tenant).stderr(Stdio::null());
+        workers.push(worker.spawn().unwrap());
+    }
+    for number in 0..60 {
+        let body = format!(r#"{{"selection":"raw.orders","run_key":"{number}"}}"#);
+        let asked = serve.post(&admin, "t/default/w/main/runs", &body);
+        assert!(asked["run_id"].is_string(), "{asked}");
+    }
+    at("quiet", &["materialize", "raw.orders"]);
+    let left: Value =
+        serde_json::from_str(&at("default", &["run", "list", "--state", "QUEUED", "--json"])).unwrap();
+    for mut worker in workers {
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+    assert!(!left["items"].as_array().unwrap().is_empty(), "the other one is still at it");
+    serve.stop();
+}
+
+/// An authority in the directory of a project, and certificates of it.
+struct Authority<'a>(&'a Project);
+
+impl Authority<'_> {
+    fn run(&self, arguments: &[&str]) {
+        let made = Command::new("openssl").args(arguments).current_dir(self.0.root.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    fn make(&self, name: &str) {
+        let (key, pem, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
+        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        let common = ["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &pem];
+        self.run(&[&["req", "-x509"], &curve[..], &common[..]].concat());
+    }
+
+    fn certify(&self, authority: &str, name: &str) {
+        let (key, request, pem) = (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
+        let subject = format!("/CN={name}");
+        let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        let common = ["-subj", &subject, "-keyout", &key, "-out", &request];
+        self.run(&[&["req", "-new"], &curve[..], &common[..]].concat());
+        fs::write(self.0.path("names"), "subjectAltName=IP:127.0.0.1,DNS:localhost\n").unwrap();
+        let (ca, ca_key) = (format!("{authority}.pem"), format!("{authority}.key"));
+        self.run(&[
+            "x509",
+            "-req",
+            "-in",
+            &request,
+            "-CA",
+            &ca,
+            "-CAkey",
+            &ca_key,
+            "-CAcreateserial",
+            "-days",
+            "2",
+            "-extfile",
+            "names",
+            "-out",
+            &pem,
+        ]);
+    }
+}
+
+#[test]
+fn workers_reach_a_server_over_tls_with_certificates_and_keys_that_are_rotated_without_a_stop() {
+    let project = Project::new(ORDERS);
+    let authority = Authority(&project);
+    authority.make("ca");
+    authority.make("other-ca");
+    authority.certify("ca", "server");
+    authority.certify("ca", "worker");
+    authority.certify("other-ca", "stranger");
+    let wrong = project.bad(&["serve", "--listen", "127.0.0.1:0", "--tls-client-ca", "ca.pem"]);
+    assert!(wrong.contains("tls_client_ca needs tls_cert"), "{wrong}");
+    let options = ["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem"];
+    let serve = Serve::start(&project, &options);
+    let admin = serve.first_key.clone().unwrap();
+    let ca = ("SERVO_CA_CERT", project.path("ca.pem"));
+    let asked = |key: &str, arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        command.env("SERVO_URL", &serve.url).env("SERVO_KEY", key).env(ca.0, &ca.1).output().unwrap()
+    };
+    let good = |arguments: &[&str]| {
+        let output = asked(&admin, arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    good(&["deploy"]);
+    let create = || -> String {
+        good(&["admin", "api-keys", "create", "w", "--role", "worker", "--scope", "default/main"])
+            .trim()
+            .to_owned()
+    };
+    let (first, second) = (create(), create());
+    // The server and the key of a worker are those of a context.
+    let config = project.path("contexts.toml");
+    let context =
+        |name: &str, key: &str| format!("[contexts.{name}]\nurl = \"{}\"\nkey = \"{key}\"\n", serve.url);
+    fs::write(&config, context("first", &first) + &context("second", &second)).unwrap();
+    let worker = |context: &str, certificate: Option<&str>| {
+        let log = fs::File::create(project.path("worker.log")).unwrap();
+        let mut command =
+            project.command(&["worker", "--context", context, "--slots", "1", "--name", context]);
+        command.env("SERVO_CONFIG", &config).env(ca.0, &ca.1).stderr(log);
+        if let Some(name) = certificate {
+            command.env("SERVO_CLIENT_CERT", project.path(&format!("{name}.pem")));
+            command.env("SERVO_CLIENT_KEY", project.path(&format!("{name}.key")));
+        }
+        command.spawn().unwrap()
+    };
+    let mut bare = worker("first", None);
+    assert!(!bare.wait().unwrap().success());
+    let told = fs::read_to_string(project.path("worker.log")).unwrap();
+    assert!(told.contains("show a certificate of its authority"), "{told}");
+    let mut stranger = worker("first", Some("stranger"));
+    until("the handshake of a stranger fails", || {
+        let told = fs::read_to_string(project.path("worker.log")).unwrap();
+        (!told.is_empty()).then_some(())
+    });
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+
+    let state = |name: &str| -> Option<String> {
+        let listed: Value = serde_json::from_str(&good(&["worker", "list", "--all", "--json"])).unwrap();
+        let workers = listed["items"].as_array().unwrap().clone();
+        let found = workers.iter().find(|worker| worker["name"] == name)?;
+        found["state"].as_str().map(str::to_owned)
+    };
+    let mut old = worker("first", Some("worker"));
+    until("the first worker is there", || (state("first")? == "ACTIVE").then_some(()));
+    good(&["materialize", "raw.orders"]);
+    // Both keys are good at once; the old one is revoked when its worker has gone.
+    let mut new = worker("second", Some("worker"));
+    until("the second worker is there", || (state("second")? == "ACTIVE").then_some(()));
+    let pid = old.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert!(old.wait().unwrap().success());
+    good(&["admin", "api-keys", "revoke", first.split('_').nth(1).unwrap()]);
+    good(&["materialize", "shop.report"]);
+    let mut late = worker("first", Some("worker"));
+    assert!(!late.wait().unwrap().success(), "its key was revoked");
+    new.kill().unwrap();
+    new.wait().unwrap();
     serve.stop();
 }

@@ -217,7 +217,7 @@ impl<'a> Evaluator<'a> {
             },
             Node::Failed => {
                 let last = self.state.partition_status(self.key(of), of.key.as_ref());
-                let last = last.map(crate::state::PartitionStatus::last_attempt);
+                let last = last.map(|status| status.last_attempt());
                 let failed = last.is_some_and(|last| last.outcome == AttemptOutcome::Failed);
                 Truth::state(failed && !self.is_fired(of), last.map(|last| last.event_id))
             }
@@ -276,7 +276,7 @@ impl<'a> Evaluator<'a> {
         &self.definitions.asset(of.asset).key
     }
 
-    fn latest(&self, of: &Subject) -> Option<&'a Materialized> {
+    fn latest(&self, of: &Subject) -> Option<Materialized> {
         self.state.latest(self.key(of), of.key.as_ref())
     }
 
@@ -456,7 +456,7 @@ pub(crate) enum HeldBack {
 }
 
 /// The newest event that the attempt of a materialization could have read.
-fn read_as_of(latest: &Materialized) -> EventId {
+fn read_as_of(latest: Materialized) -> EventId {
     latest.inputs_as_of().unwrap_or_else(|| latest.event_id())
 }
 

@@ -1,6 +1,7 @@
 //! Requests to wipe partitions, to say how they fare, and to undo that (ADR-150).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use servo_core::{AssetKey, PartitionKey};
 
@@ -46,16 +47,16 @@ fn wiped(state: &State, command: &WipePartitions) -> Result<Option<PartitionsWip
     let asset = &command.asset;
     let known = known(state, asset);
     let selected: BTreeSet<&str> = command.partitions.iter().map(|key| text(key.as_ref())).collect();
-    let gone: Vec<&str> = known.iter().copied().filter(|text| selected.contains(text)).collect();
-    if gone.is_empty() {
+    let gone = known.iter().filter(|text| selected.contains(&***text)).count();
+    if gone == 0 {
         return Ok(None);
     }
     if !command.force {
         not_busy(state, command, &selected)?;
     }
     let limit = if command.keep_data { usize::MAX } else { MAX_WITH_DATA };
-    if gone.len() > limit {
-        return Err(Refusal::TooManyToChange { asset: asset.clone(), count: gone.len(), limit });
+    if gone > limit {
+        return Err(Refusal::TooManyToChange { asset: asset.clone(), count: gone, limit });
     }
     let partitions = ranges(&known, &selected);
     if partitions.len() > MAX_RANGES {
@@ -66,29 +67,29 @@ fn wiped(state: &State, command: &WipePartitions) -> Result<Option<PartitionsWip
         asset_key: asset.clone(),
         after: state.head().last_event,
         partitions,
-        count: gone.len() as u64,
+        count: gone as u64,
         keep_data: command.keep_data,
         reason: command.reason.clone(),
     }))
 }
 
 /// The texts of all partitions of an asset that the state knows something of, in order.
-fn known<'a>(state: &'a State, asset: &AssetKey) -> BTreeSet<&'a str> {
-    let of_status = state.statuses.of_asset(asset).map(|(text, _)| text.unwrap_or_default());
-    let mut known: BTreeSet<&str> = of_status.collect();
-    known.extend(state.statuses.priors(asset).map(|(text, _)| text.unwrap_or_default()));
+fn known(state: &State, asset: &AssetKey) -> BTreeSet<Arc<str>> {
+    let of_status = state.statuses.keys_of(asset).map(Option::unwrap_or_default);
+    let mut known: BTreeSet<Arc<str>> = of_status.collect();
+    known.extend(state.statuses.priors(asset).map(|(text, _)| text.unwrap_or_default().into()));
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         let made = run.tasks.iter().filter(|task| task.has_open_attempt());
         let made = made.filter(|task| task.assets().any(|made| made == *asset));
-        known.extend(made.map(|task| task.key.partition_str().unwrap_or_default()));
+        known.extend(made.map(|task| Arc::from(task.key.partition_str().unwrap_or_default())));
     }
     let blocked = state.quarantine.rows().filter(|row| row.asset_key == *asset);
-    known.extend(blocked.map(|row| text(row.partition_key.as_ref())));
+    known.extend(blocked.map(|row| Arc::from(text(row.partition_key.as_ref()))));
     known
 }
 
 /// Runs of known partitions that are all selected. The text of an asset without partitions is no key and makes none.
-fn ranges(known: &BTreeSet<&str>, selected: &BTreeSet<&str>) -> Vec<KeyRange> {
+fn ranges(known: &BTreeSet<Arc<str>>, selected: &BTreeSet<&str>) -> Vec<KeyRange> {
     let key = |text: &str| PartitionKey::parse(text).expect("the text of a partition key parses");
     let mut ranges = Vec::new();
     let mut open: Option<(&str, &str)> = None;
@@ -97,9 +98,9 @@ fn ranges(known: &BTreeSet<&str>, selected: &BTreeSet<&str>) -> Vec<KeyRange> {
             ranges.push(KeyRange { from: key(from), to: (from != to).then(|| key(to)) });
         }
     };
-    for text in known {
+    for text in known.iter().map(|text| &**text) {
         if selected.contains(text) {
-            open = Some((open.map_or(*text, |(from, _)| from), *text));
+            open = Some((open.map_or(text, |(from, _)| from), text));
         } else {
             close(&mut open);
         }

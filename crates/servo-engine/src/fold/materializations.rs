@@ -53,8 +53,8 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         if voided.contains(&asset) {
             continue;
         }
-        let unknown = OutputReport::new(asset.clone(), OutputState::Committed);
-        let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
+        let unknown = outputs.is_empty().then(|| OutputReport::new(asset.clone(), OutputState::Committed));
+        let output = unknown.as_ref().or_else(|| output_of(&outputs, &asset));
         let committed = output.filter(|output| output.state == OutputState::Committed);
         let latest =
             made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
@@ -82,12 +82,12 @@ pub(super) fn record(
         state.changes.asset_states.insert(asset.clone());
     }
     let place = partition.as_ref();
-    if state.change_status(&asset, place, |all| all.record(&asset, place, latest, last)) {
+    let recorded = state.change_status(&asset, place, |all| all.record(&asset, place, latest, last));
+    if recorded.is_news {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
-        // What was wiped or marked before this is past undoing.
-        if state.statuses.take_prior(&asset, partition.as_ref()).is_some() {
-            state.changes.undo.insert((asset.clone(), partition.clone()));
-        }
+    }
+    if recorded.is_past_undoing {
+        state.changes.undo.insert((asset.clone(), partition.clone()));
     }
     let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
     conditions::recorded(state, &asset, partition.as_ref(), read, last.event_id);
@@ -100,9 +100,10 @@ pub(super) fn record(
         let at = At { id: last.event_id, time: last.at };
         incidents::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
-    let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
+    let Some(made) = latest.filter(|made| made.format.is_some()) else { return };
+    let is_new = |known: &Materialized| made.event_id == known.event_id();
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
-    if let Some(materialized) = promoted.copied().filter(Materialized::has_data) {
+    if let Some(materialized) = promoted.filter(|promoted| promoted.has_data()) {
         let promotion = Promotion {
             asset,
             partition,

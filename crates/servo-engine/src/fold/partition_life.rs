@@ -44,14 +44,14 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
         // Only one step can be undone; and what was kept before goes with the rest.
         let prior = state.statuses.take_prior(asset, place.as_ref());
         state.changes.undo.insert((asset.clone(), place.clone()));
-        if let Some(latest) = prior.and_then(|prior| prior.status?.latest().copied())
+        if let Some(latest) = prior.and_then(|prior| prior.status?.latest())
             && !payload.keep_data
             && state.latest(asset, place.as_ref()).is_none_or(|known| known.id() != latest.id())
         {
             expire(state, at, asset, &place, &latest);
         }
     }
-    for place in ranges.places(state.statuses.of_asset(asset).map(|(text, _)| text)) {
+    for place in ranges.places(state.statuses.keys_of(asset)) {
         let removed = state.change_status(asset, place.as_ref(), |all| all.remove(asset, place.as_ref()));
         let Some(status) = removed else { continue };
         state.changes.statuses.insert((asset.clone(), place.clone()));
@@ -61,7 +61,7 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
             state.statuses.set_prior(asset, place.as_ref(), prior);
             state.changes.undo.insert((asset.clone(), place));
         } else if let Some(latest) = status.latest() {
-            expire(state, at, asset, &place, latest);
+            expire(state, at, asset, &place, &latest);
         }
     }
     freshness::replaced(state, at, asset);
@@ -133,7 +133,7 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
     for place in places {
         let is_expired = has_expired(state, asset, &place);
         let before = before(state, asset, &place);
-        let mut latest = before.as_ref().and_then(PartitionStatus::latest).copied();
+        let mut latest = before.as_ref().and_then(PartitionStatus::latest);
         if is_expired && payload.outcome == AttemptOutcome::Failed {
             // What has expired counts again only if somebody says that it is good.
             latest = None;
@@ -187,7 +187,7 @@ pub(super) fn restored(state: &mut State, at: At, payload: &PartitionsRestored) 
                     // It is kept for as long again from now on, or it would expire at once.
                     (last.run_id, last.at) = (NO_RUN, at.time);
                 }
-                let latest = status.latest().copied();
+                let latest = status.latest();
                 put(state, asset, place.as_ref(), PartitionStatus::of(latest, last));
             }
             None => {
@@ -213,7 +213,7 @@ pub(super) fn expired(state: &mut State, at: At, payload: &PartitionsExpired, ke
     let last =
         LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: NO_RUN, at: at.time, event_id: at.id };
     for place in places {
-        let status = state.statuses.get(asset, place.as_ref()).cloned();
+        let status = state.statuses.get(asset, place.as_ref());
         let is_due =
             |status: &PartitionStatus| status.counts_since().is_some_and(|since| since <= payload.made_by);
         let Some(status) = status.filter(is_due) else { continue };
@@ -240,7 +240,7 @@ fn before(state: &State, asset: &AssetKey, place: &Place) -> Option<PartitionSta
     {
         return prior.status.clone();
     }
-    state.statuses.get(asset, place.as_ref()).cloned()
+    state.statuses.get(asset, place.as_ref())
 }
 
 fn put(state: &mut State, asset: &AssetKey, place: Option<&PartitionKey>, status: PartitionStatus) {
@@ -273,8 +273,9 @@ impl<'a> Ranges<'a> {
         self.0.get(after).is_some_and(|range| range.from.canonical() <= text)
     }
 
-    fn places<'t>(&self, texts: impl Iterator<Item = Option<&'t str>>) -> Vec<Place> {
-        texts.filter(|text| self.contain_text(*text)).map(parsed).collect()
+    fn places<T: AsRef<str>>(&self, texts: impl Iterator<Item = Option<T>>) -> Vec<Place> {
+        let is_contained = |text: &Option<T>| self.contain_text(text.as_ref().map(AsRef::as_ref));
+        texts.filter(is_contained).map(|text| parsed(text.as_ref().map(AsRef::as_ref))).collect()
     }
 }
 

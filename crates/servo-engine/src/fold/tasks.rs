@@ -178,7 +178,8 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         }
         match end {
             End::Succeeded(materialization) => {
-                let is_void = task.assets().all(|asset| task.voided.contains(&asset));
+                let is_void =
+                    !task.voided.is_empty() && task.assets().all(|asset| task.voided.contains(&asset));
                 task.materialization = materialization.filter(|_| !is_void);
                 task.enter(Rest::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
             }

@@ -164,8 +164,8 @@ pub fn repartitioned(state: &State, definitions: &Definitions, at: Timestamp) ->
             continue;
         }
         let mut change = Repartitioned { asset: asset.key.clone(), kept: 0, outside: 0 };
-        for (text, _) in state.partition_statuses(&asset.key) {
-            let key = text.and_then(|text| PartitionKey::parse(text).ok());
+        for text in state.statuses.keys_of(&asset.key) {
+            let key = text.and_then(|text| PartitionKey::parse(&text).ok());
             let is_kept = match (&asset.partitions, &key) {
                 (Some(partitions), Some(key)) => partitions.index_of(key, moment).is_ok(),
                 (None, None) => true,
@@ -206,9 +206,7 @@ impl Found {
             .and_then(|(definitions, position)| definitions.asset(position).partitions.clone());
         let known: BTreeSet<PartitionKey> = known(state, asset).into_iter().flatten().collect();
         let is_deployed = position.is_some();
-        if !is_deployed
-            && state.partition_statuses(asset).next().is_none()
-            && state.undoable(asset).is_empty()
+        if !is_deployed && state.statuses.keys_of(asset).next().is_none() && state.undoable(asset).is_empty()
         {
             return Err(RequestError::UnknownAsset { asset: asset.clone() });
         }
@@ -264,7 +262,7 @@ impl Found {
 fn known(state: &State, asset: &AssetKey) -> Vec<Option<PartitionKey>> {
     let key = |text: Option<&str>| text.and_then(|text| PartitionKey::parse(text).ok());
     let mut known: BTreeSet<Option<PartitionKey>> =
-        state.partition_statuses(asset).map(|(text, _)| key(text)).collect();
+        state.statuses.keys_of(asset).map(|text| key(text.as_deref())).collect();
     known.extend(state.statuses.priors(asset).map(|(text, _)| key(text)));
     for (_, task) in crate::state::making(state, asset) {
         known.insert(task.key.partition());

@@ -158,7 +158,7 @@ impl Materializations for State {
         let found: Vec<_> = self
             .partition_statuses(asset)
             .filter_map(|(key, status)| {
-                let key = key.map(PartitionKey::parse).transpose().ok()?;
+                let key = key.as_deref().map(PartitionKey::parse).transpose().ok()?;
                 Some((key, status.latest()?.id()))
             })
             .collect();

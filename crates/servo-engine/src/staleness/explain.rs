@@ -203,7 +203,7 @@ impl StaleView<'_> {
         Some((self.tracks.get(&asset)?, self.state.partition_slots(self.name(asset))?))
     }
 
-    fn latest(&self, asset: u32, digits: &[u64]) -> Option<&Materialized> {
+    fn latest(&self, asset: u32, digits: &[u64]) -> Option<Materialized> {
         let (track, slots) = self.slots(asset)?;
         slots.get(track.slot_of(digits)?).latest()
     }
@@ -212,7 +212,7 @@ impl StaleView<'_> {
         &self,
         asset: u32,
         digits: &[u64],
-        made: &Materialized,
+        made: Materialized,
     ) -> Option<(StaleCause, Option<Timestamp>)> {
         let mut count = 0;
         let mut newest: Option<(EventId, u32, u32)> = None;

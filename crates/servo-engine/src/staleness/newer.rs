@@ -28,12 +28,12 @@ pub(super) struct Newer {
 }
 
 /// The event that decided what a materialization reads; for one of which nobody said it, its own.
-fn as_of(latest: &Materialized) -> EventId {
+fn as_of(latest: Materialized) -> EventId {
     latest.inputs_as_of().unwrap_or_else(|| latest.event_id())
 }
 
 /// Whether content is newer than what a materialization was made from.
-pub(crate) fn is_newer(upstream: &Materialized, than: &Materialized) -> bool {
+pub(crate) fn is_newer(upstream: Materialized, than: Materialized) -> bool {
     let since = upstream.content_since();
     since > as_of(than) && since != than.event_id()
 }
@@ -172,7 +172,7 @@ impl Look<'_> {
 /// The upstream partitions that are newer than what a partition was made from, through one dependency: the newest
 /// first.
 pub(super) fn newer_inputs(
-    own: &Materialized,
+    own: Materialized,
     digits: &[u64],
     dep: &Dep,
     up: &Track,

@@ -33,6 +33,10 @@ pub(super) struct Track {
     pub(super) made: PartitionSet,
     pub(super) expired: PartitionSet,
     pub(super) other_code: PartitionSet,
+    /// Those that are made, of which the last attempt failed.
+    pub(super) failing: PartitionSet,
+    /// Those that were attempted and never made.
+    pub(super) never_made: PartitionSet,
     /// For each dependency, those of which something that they read is newer.
     pub(super) newer: Vec<Newer>,
     /// Counts how often it began anew: what was found out with an earlier one does not hold.
@@ -55,6 +59,8 @@ impl Default for Track {
             made: PartitionSet::EMPTY,
             expired: PartitionSet::EMPTY,
             other_code: PartitionSet::EMPTY,
+            failing: PartitionSet::EMPTY,
+            never_made: PartitionSet::EMPTY,
             newer: Vec::new(),
             generation: 0,
             moved: Vec::new(),
@@ -91,7 +97,7 @@ impl Track {
             let is_placed = if (slot as usize) < known {
                 self.digits[slot as usize * self.stride()] != NOWHERE
             } else {
-                match key.map(PartitionKey::parse).transpose() {
+                match key.as_deref().map(PartitionKey::parse).transpose() {
                     Ok(key) => self.place(asset, slot, key, at),
                     Err(_) => false,
                 }
@@ -215,19 +221,30 @@ impl Track {
         self.order = order;
     }
 
-    /// Sorts slots, which are sorted by their indexes, into those that are made, and made by other code.
+    /// Sorts slots, which are sorted by their indexes, by how they fare and by the code that made them.
     fn judge(&mut self, changed: &[u32], slots: PartitionSlots<'_>, asset: &Asset) {
         let deployed = asset.def.code_version.as_deref();
-        let is_made = |slot: u32| slots.get(slot).latest().is_some();
-        let has_other_code = |slot: u32| {
-            slots.get(slot).latest().is_some_and(|latest| {
-                deployed.is_some() && slots.code_version(latest).map(|version| &**version) != deployed
-            })
+        let has_other_code = |latest: Materialized| {
+            deployed.is_some() && slots.code_version(latest).map(|version| &**version) != deployed
         };
-        self.made = self.with(&self.made, changed, is_made);
-        let has_expired = |slot: u32| slots.get(slot).status() == DataStatus::Expired;
-        self.expired = self.with(&self.expired, changed, has_expired);
-        self.other_code = self.with(&self.other_code, changed, has_other_code);
+        let fares = |slot: u32| {
+            let status = slots.get(slot);
+            (status.status(), status.latest().is_some_and(has_other_code))
+        };
+        let fares: Vec<(DataStatus, bool)> = changed.iter().map(|slot| fares(*slot)).collect();
+        let with = |set: &PartitionSet, belongs: &dyn Fn(&(DataStatus, bool)) -> bool| {
+            let mut judged = fares.iter();
+            self.with(set, changed, |_| judged.next().is_some_and(belongs))
+        };
+        let made = with(&self.made, &|(status, _)| {
+            !matches!(status, DataStatus::NeverMaterialized | DataStatus::Expired)
+        });
+        let expired = with(&self.expired, &|(status, _)| *status == DataStatus::Expired);
+        let other_code = with(&self.other_code, &|(_, has_other_code)| *has_other_code);
+        let failing = with(&self.failing, &|(status, _)| *status == DataStatus::LastAttemptFailed);
+        let never_made = with(&self.never_made, &|(status, _)| *status == DataStatus::NeverMaterialized);
+        (self.made, self.other_code, self.failing, self.never_made) = (made, other_code, failing, never_made);
+        self.expired = expired;
     }
 
     /// A set in which some partitions, sorted by their indexes, have been judged again.

@@ -7,6 +7,20 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Symbol(u32);
 
+impl Symbol {
+    /// Stands for no version.
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The symbol that has a number.
+    pub(crate) fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// Code versions by number, in the order in which they were first seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CodeVersions {

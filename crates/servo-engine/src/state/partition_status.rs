@@ -1,7 +1,7 @@
 //! The status of each partition: its newest good materialization, and how the last attempt ended (ADR-056).
 //!
-//! An asset may have a million partitions, so each costs a slot of 104 bytes, an entry of an ordered index and its key.
-//! Code versions are interned: partitions made by the same code share its text.
+//! An asset may have millions of partitions. A status takes 104 bytes while it changes, and about 25 afterwards
+//! (ADR-200). Code versions are interned: partitions made by the same code share its text.
 //! Only partitions whose last attempt was not a materialization need more.
 
 use std::sync::Arc;
@@ -62,21 +62,35 @@ impl ContentDigest {
 /// A good materialization, packed. Ids are kept as bytes, which pack more tightly than numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Materialized {
-    id: [u8; 16],
-    run_id: [u8; 16],
-    event_id: [u8; 16],
-    inputs_as_of: [u8; 16],
-    content_since: [u8; 16],
+    pub(super) id: [u8; 16],
+    pub(super) run_id: [u8; 16],
+    pub(super) event_id: [u8; 16],
+    pub(super) inputs_as_of: [u8; 16],
+    pub(super) content_since: [u8; 16],
     /// All zero if nobody said.
-    content: [u8; 7],
-    at: Timestamp,
+    pub(super) content: [u8; 7],
+    pub(super) at: Timestamp,
     /// Seconds from the time of the data to its own.
-    data_lag: u32,
-    code_version: Symbol,
-    format: Option<DataFormat>,
+    pub(super) data_lag: u32,
+    pub(super) code_version: Symbol,
+    pub(super) format: Option<DataFormat>,
 }
 
 impl Materialized {
+    /// Stands where there is none.
+    pub(super) const NONE: Self = Self {
+        id: [0; 16],
+        run_id: [0; 16],
+        event_id: [0; 16],
+        inputs_as_of: [0; 16],
+        content_since: [0; 16],
+        content: [0; 7],
+        at: Timestamp::EPOCH,
+        data_lag: 0,
+        code_version: Symbol::NONE,
+        format: None,
+    };
+
     /// Packs a materialization.
     pub(super) fn new(materialization: &Materialization, code_versions: &mut CodeVersions) -> Self {
         let inputs_as_of = materialization.inputs_as_of.unwrap_or(EventId::NIL);
@@ -95,19 +109,19 @@ impl Materialized {
     }
 
     /// The event that decided what its attempt reads: inputs that are newer were not read.
-    pub fn inputs_as_of(&self) -> Option<EventId> {
+    pub fn inputs_as_of(self) -> Option<EventId> {
         let event = EventId::from_u128(u128::from_be_bytes(self.inputs_as_of));
         (event != EventId::NIL).then_some(event)
     }
 
     /// The event since which its partition has this content: a materialization that changes nothing is none for its
     /// readers.
-    pub fn content_since(&self) -> EventId {
+    pub fn content_since(self) -> EventId {
         EventId::from_u128(u128::from_be_bytes(self.content_since))
     }
 
     /// How old its data is: when the oldest of what it was made from was made, to the second.
-    pub fn data_as_of(&self) -> Timestamp {
+    pub fn data_as_of(self) -> Timestamp {
         self.at.saturating_sub(Millis::from_secs(u64::from(self.data_lag)))
     }
 
@@ -120,42 +134,42 @@ impl Materialized {
     }
 
     /// Where the version of its code is among the interned ones.
-    pub(super) fn code_version(&self) -> Symbol {
+    pub(super) fn code_version(self) -> Symbol {
         self.code_version
     }
 
     /// The format of its data; none if it was not reported.
-    pub fn format(&self) -> Option<DataFormat> {
+    pub fn format(self) -> Option<DataFormat> {
         self.format
     }
 
     /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is
     /// known.
-    pub fn has_data(&self) -> bool {
+    pub fn has_data(self) -> bool {
         self.format.is_some_and(|format| format != DataFormat::None)
     }
 
     /// Its id.
-    pub fn id(&self) -> MaterializationId {
+    pub fn id(self) -> MaterializationId {
         MaterializationId::from_u128(u128::from_be_bytes(self.id))
     }
 
     /// The run that made it.
-    pub fn run_id(&self) -> RunId {
+    pub fn run_id(self) -> RunId {
         RunId::from_u128(u128::from_be_bytes(self.run_id))
     }
 
     /// The event that reported it.
-    pub fn event_id(&self) -> EventId {
+    pub fn event_id(self) -> EventId {
         EventId::from_u128(u128::from_be_bytes(self.event_id))
     }
 
     /// When it was reported.
-    pub fn at(&self) -> Timestamp {
+    pub fn at(self) -> Timestamp {
         self.at
     }
 
-    fn attempt(&self) -> LastAttempt {
+    fn attempt(self) -> LastAttempt {
         LastAttempt {
             outcome: AttemptOutcome::Succeeded,
             run_id: self.run_id(),
@@ -180,10 +194,10 @@ pub struct LastAttempt {
 
 /// The status of one partition, or of an asset without partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionStatus(Facts);
+pub struct PartitionStatus(pub(super) Facts);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Facts {
+pub(super) enum Facts {
     /// Attempted, never materialized.
     Attempted(Box<LastAttempt>),
     /// The last attempt is the materialization.
@@ -196,11 +210,11 @@ enum Facts {
 
 impl PartitionStatus {
     /// The newest good materialization.
-    pub fn latest(&self) -> Option<&Materialized> {
+    pub fn latest(&self) -> Option<Materialized> {
         match &self.0 {
             Facts::Attempted(_) | Facts::Expired(_) => None,
-            Facts::Materialized(latest) => Some(latest),
-            Facts::Since(known) => Some(&known.0),
+            Facts::Materialized(latest) => Some(*latest),
+            Facts::Since(known) => Some(known.0),
         }
     }
 
@@ -228,8 +242,8 @@ impl PartitionStatus {
     /// Of two materializations and of two attempts the one with the greater event counts, whichever came first.
     pub(super) fn merge(&self, latest: Option<Materialized>, last: LastAttempt) -> Self {
         let latest = match (self.latest(), latest) {
-            (Some(known), Some(latest)) if latest.event_id() > known.event_id() => Some(latest.after(known)),
-            (Some(known), _) => Some(*known),
+            (Some(known), Some(latest)) if latest.event_id() > known.event_id() => Some(latest.after(&known)),
+            (Some(known), _) => Some(known),
             (None, latest) => latest,
         };
         let known = self.last_attempt();
@@ -244,9 +258,7 @@ impl PartitionStatus {
         let last = LastAttempt { event_id, ..self.last_attempt() };
         match &self.0 {
             Facts::Expired(_) => Self::expired(last),
-            Facts::Attempted(_) | Facts::Materialized(_) | Facts::Since(_) => {
-                Self::of(self.latest().copied(), last)
-            }
+            Facts::Attempted(_) | Facts::Materialized(_) | Facts::Since(_) => Self::of(self.latest(), last),
         }
     }
 

@@ -264,6 +264,23 @@ impl<K: Ord, V> SharedMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
+    /// The entry of the greatest key that is not greater than this one.
+    pub(crate) fn floor<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        let (chunk, within) = match self.find(key) {
+            Ok(found) => found,
+            Err((chunk, 0)) => {
+                let chunk = chunk.checked_sub(1)?;
+                (chunk, self.chunks[chunk].len() - 1)
+            }
+            Err((chunk, within)) => (chunk, within - 1),
+        };
+        let (key, value) = &self.chunks[chunk][within];
+        Some((key, value))
+    }
+
     /// Chunk and position within it where a key is, or belongs.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Result<(usize, usize), (usize, usize)>
     where
@@ -287,6 +304,18 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
     {
         let (chunk, within) = self.find(key).ok()?;
         Some(&mut Arc::make_mut(&mut self.chunks[chunk])[within].1)
+    }
+
+    /// The value of a key, to be changed; `make` makes one if there is none.
+    pub(crate) fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
+        let (chunk, within) = match self.find(key) {
+            Ok(found) => found,
+            Err(_) => {
+                self.insert(key.clone(), make());
+                self.find(key).unwrap_or_else(|_| unreachable!("it was inserted above"))
+            }
+        };
+        &mut Arc::make_mut(&mut self.chunks[chunk])[within].1
     }
 
     /// Sets the value of a key; gives the one before.
@@ -379,11 +408,15 @@ mod tests {
                 } else {
                     prop_assert_eq!(map.remove(&key), model.remove(&key));
                 }
+                if key % 5 == 0 {
+                    prop_assert_eq!(*map.get_or_insert_with(&key, || step), *model.entry(key).or_insert(step));
+                }
                 if let (Some(known), Some(value)) = (map.get_mut(&(key / 2)), model.get_mut(&(key / 2))) {
                     *known += 1;
                     *value += 1;
                 }
                 prop_assert_eq!((map.len(), map.get(&key)), (model.len(), model.get(&key)));
+                prop_assert_eq!(map.floor(&key), model.range(..=key).next_back());
                 if step % 97 == 0 {
                     earlier.push((map.clone(), model.clone()));
                 }

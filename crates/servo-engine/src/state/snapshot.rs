@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
-    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, Renames, RetryTimer, Run, RunKeyIndex,
-    Schedules, Sensors, State, Statuses, Task, Workers, run_rows,
+    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, Renames, RestoredStatuses, RetryTimer,
+    Run, RunKeyIndex, Schedules, Sensors, State, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -94,6 +94,16 @@ impl State {
 
     /// Restores the state that [`State::rows`] was taken from.
     pub fn from_rows(tenant: TenantId, workspace: WorkspaceId, rows: HotRows) -> Result<State, RestoreError> {
+        Self::from_rows_and(tenant, workspace, rows, RestoredStatuses::default())
+    }
+
+    /// The same, where statuses of partitions were restored before: those that `rows` has are added to them.
+    pub fn from_rows_and(
+        tenant: TenantId,
+        workspace: WorkspaceId,
+        rows: HotRows,
+        mut statuses: RestoredStatuses,
+    ) -> Result<State, RestoreError> {
         let HotRows {
             head,
             runs: run_rows,
@@ -148,7 +158,8 @@ impl State {
             state.answers = AnswerIndex::restore(answers);
         }
         state.asset_states = AssetStates::restore(asset_states);
-        state.statuses = Statuses::restore(partition_status)?;
+        partition_status.iter().for_each(|row| statuses.add(row));
+        state.statuses = statuses.finish()?;
         state.statuses.restore_undo(partition_undo)?;
         state.renames = Renames::restore(asset_renames);
         state.quarantine = Quarantine::restore(quarantine);

@@ -1,10 +1,16 @@
 //! The status of every partition of every asset, by key.
 
+mod keys;
+mod packed;
+mod slots;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, PartitionKey};
 
+use self::keys::{Keys, KeysBuilder};
+use self::slots::Slots;
 use super::RestoreError;
 use super::code_versions::CodeVersions;
 use super::partition_status::{
@@ -12,14 +18,15 @@ use super::partition_status::{
 };
 use super::prior_status::{PriorStatus, restore_prior, undo_row};
 use super::shared::{SharedMap, SharedVec};
+use crate::lifecycle::DataStatus;
 use crate::rows::{PartitionStatusRow, PartitionUndoRow};
 
 /// The partitions of one asset.
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
-    index: SharedMap<Box<str>, u32>,
-    statuses: SharedVec<PartitionStatus>,
+    index: Keys,
+    statuses: Slots,
     counts: PartitionCounts,
     changed: Changed,
     /// Statuses that can be given back, by the same text.
@@ -30,6 +37,8 @@ struct AssetPartitions {
 
 /// Slots whose newest changes are noted together.
 const NOTED: usize = 64;
+/// More groups of slots are not looked through for one that has changed.
+const MANY: usize = 64;
 
 /// The event of the newest change, of all partitions of an asset and of every so many slots.
 #[derive(Debug, Clone)]
@@ -56,6 +65,15 @@ impl Changed {
     }
 }
 
+/// The effect that the end of an attempt had.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recorded {
+    /// Whether it was neither known nor older than what is.
+    pub(crate) is_news: bool,
+    /// Whether an earlier change of the partition could be undone until now.
+    pub(crate) is_past_undoing: bool,
+}
+
 /// The partitions of one asset by the slots in which they are kept. A partition keeps its slot until
 /// [`PartitionSlots::layout`] changes.
 #[derive(Clone, Copy)]
@@ -69,8 +87,8 @@ impl<'a> PartitionSlots<'a> {
         self.asset.statuses.len()
     }
 
-    pub(crate) fn get(&self, slot: u32) -> &'a PartitionStatus {
-        &self.asset.statuses[slot as usize]
+    pub(crate) fn get(&self, slot: u32) -> PartitionStatus {
+        self.asset.statuses.get(slot as usize)
     }
 
     /// The event of the newest change of any of them.
@@ -83,16 +101,21 @@ impl<'a> PartitionSlots<'a> {
     pub(crate) fn changed_since(
         &self,
         event: EventId,
-    ) -> impl Iterator<Item = (Option<&'a str>, u32, &'a PartitionStatus)> {
+    ) -> impl Iterator<Item = (Option<Arc<str>>, u32, PartitionStatus)> + use<'a> {
         let asset = self.asset;
         let is_older = asset.changed.newest <= event;
-        let index = (!is_older).then(|| asset.index.iter()).into_iter().flatten();
+        let has_changed = move |slot: u32| asset.changed.by_slot[slot as usize / NOTED] > event;
+        let may_have_changed = move |least: u32, most: u32| {
+            let groups = least as usize / NOTED..=most as usize / NOTED;
+            groups.clone().count() > MANY || groups.into_iter().any(|at| asset.changed.by_slot[at] > event)
+        };
+        let index = (!is_older).then(|| asset.index.iter_if(may_have_changed)).into_iter().flatten();
         index
-            .filter(move |(_, slot)| asset.changed.by_slot[**slot as usize / NOTED] > event)
-            .map(|(key, slot)| (canonical(key), *slot, &asset.statuses[*slot as usize]))
+            .filter(move |(_, slot)| has_changed(*slot))
+            .map(|(key, slot)| (canonical(key), slot, asset.statuses.get(slot as usize)))
     }
 
-    pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&'a Arc<str>> {
+    pub(crate) fn code_version(&self, latest: Materialized) -> Option<&'a Arc<str>> {
         self.code_versions.get(latest.code_version())
     }
 
@@ -118,18 +141,24 @@ pub(crate) struct Statuses {
 }
 
 impl Statuses {
-    pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PartitionStatus> {
+    pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<PartitionStatus> {
         let asset = self.assets.get(asset)?;
-        asset.index.get(text(partition)).map(|at| &asset.statuses[*at as usize])
+        asset.index.get(text(partition)).map(|at| asset.statuses.get(at as usize))
     }
 
     pub(crate) fn of_asset(
         &self,
         asset: &AssetKey,
-    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+    ) -> impl DoubleEndedIterator<Item = (Option<Arc<str>>, PartitionStatus)> {
         self.assets.get(asset).into_iter().flat_map(|asset| {
-            asset.index.iter().map(|(key, at)| (canonical(key), &asset.statuses[*at as usize]))
+            asset.index.iter().map(|(key, at)| (canonical(key), asset.statuses.get(at as usize)))
         })
+    }
+
+    /// The partitions of an asset that were ever attempted, in the order of their texts.
+    pub(crate) fn keys_of(&self, asset: &AssetKey) -> impl DoubleEndedIterator<Item = Option<Arc<str>>> {
+        let asset = self.assets.get(asset).into_iter();
+        asset.flat_map(|asset| asset.index.iter().map(|(key, _)| canonical(key)))
     }
 
     pub(crate) fn slots(&self, asset: &AssetKey) -> Option<PartitionSlots<'_>> {
@@ -138,7 +167,7 @@ impl Statuses {
     }
 
     /// The version of the code that made a materialization.
-    pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&Arc<str>> {
+    pub(crate) fn code_version(&self, latest: Materialized) -> Option<&Arc<str>> {
         self.code_versions.get(latest.code_version())
     }
 
@@ -151,28 +180,30 @@ impl Statuses {
         known.map(|(key, asset)| (key, asset.counts))
     }
 
-    /// Notes the end of an attempt; false if that was known or is older than what is.
+    /// Notes the end of an attempt. What was wiped or marked before it is past undoing.
     pub(crate) fn record(
         &mut self,
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
         latest: Option<&Materialization>,
         last: LastAttempt,
-    ) -> bool {
+    ) -> Recorded {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
         let asset = self.asset_mut(asset);
-        let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
+        let Some(at) = asset.index.get(text(partition)).map(|at| at as usize) else {
             asset.changed.note(asset.statuses.len(), last.event_id);
             asset.push(text(partition), PartitionStatus::of(latest, last));
-            return true;
+            return asset.recorded(partition);
         };
-        let merged = asset.statuses[at].merge(latest, last);
-        if merged == asset.statuses[at] {
-            return false;
+        let known = asset.statuses.look(at);
+        let merged = known.merge(latest, last);
+        if merged == *known {
+            return Recorded { is_news: false, is_past_undoing: false };
         }
-        asset.replace(at, merged);
+        let before = known.status();
+        asset.replace(at, before, merged);
         asset.changed.note(at, last.event_id);
-        true
+        asset.recorded(partition)
     }
 
     /// Packs a materialization that nothing is known of but its id and its time: somebody says that it is there.
@@ -189,9 +220,10 @@ impl Statuses {
     ) {
         let asset = self.asset_mut(asset);
         let event = status.last_attempt().event_id;
-        match asset.index.get(text(partition)).map(|at| *at as usize) {
+        match asset.index.get(text(partition)).map(|at| at as usize) {
             Some(at) => {
-                asset.replace(at, status);
+                let before = asset.statuses.look(at).status();
+                asset.replace(at, before, status);
                 asset.changed.note(at, event);
             }
             None => {
@@ -209,7 +241,7 @@ impl Statuses {
     ) -> Option<PartitionStatus> {
         let asset = self.assets.get_mut(asset).map(Arc::make_mut)?;
         let at = asset.index.remove(text(partition))?;
-        let status = asset.statuses[at as usize].clone();
+        let status = asset.statuses.get(at as usize);
         *asset.counts.of(status.status()) -= 1;
         asset.layout += 1;
         if asset.statuses.len() > 2 * asset.index.len() + NOTED {
@@ -223,15 +255,15 @@ impl Statuses {
     pub(crate) fn rename(&mut self, from: &AssetKey, to: &AssetKey, newer: Option<EventId>) -> Renamed {
         let Some(asset) = self.assets.remove(from) else { return Renamed::default() };
         let mut asset = Arc::unwrap_or_clone(asset);
-        let statuses: Vec<_> = asset.index.keys().map(|key| partition_key(key)).collect();
+        let statuses: Vec<_> = asset.index.iter().map(|(key, _)| partition_key(key.as_ref())).collect();
         let priors: Vec<_> = asset.prior.keys().map(|key| partition_key(key)).collect();
         // What was known of its slots was known of another asset.
         asset.layout += 1;
         if let Some(event) = newer {
             asset.prior = SharedMap::default();
             for slot in 0..asset.statuses.len() {
-                let renewed = asset.statuses[slot].renewed(event);
-                asset.statuses[slot] = renewed;
+                let renewed = asset.statuses.get(slot).renewed(event);
+                asset.statuses.set(slot, renewed);
                 asset.changed.note(slot, event);
             }
         }
@@ -272,7 +304,7 @@ impl Statuses {
         asset: &AssetKey,
     ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PriorStatus)> {
         let asset = self.assets.get(asset).into_iter();
-        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(key), prior)))
+        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(&**key), prior)))
     }
 
     pub(crate) fn undo_row(
@@ -304,17 +336,14 @@ impl Statuses {
     }
 
     fn asset_mut(&mut self, asset: &AssetKey) -> &mut AssetPartitions {
-        if !self.assets.contains_key(asset) {
-            self.assets.insert(asset.clone(), Arc::default());
-        }
-        self.assets.get_mut(asset).map(Arc::make_mut).expect("it was inserted above")
+        Arc::make_mut(self.assets.get_or_insert_with(asset, Arc::default))
     }
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
         let mut rows = Vec::with_capacity(self.assets.values().map(|asset| asset.statuses.len()).sum());
         for (key, asset) in self.assets.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
-                row(key, partition_key(partition), &asset.statuses[*at as usize], &self.code_versions)
+                row(key, partition_key(&partition), &asset.statuses.get(at as usize), &self.code_versions)
             }));
         }
         rows
@@ -325,40 +354,64 @@ impl Statuses {
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
     ) -> Option<PartitionStatusRow> {
-        self.get(asset, partition).map(|status| row(asset, partition.cloned(), status, &self.code_versions))
+        self.get(asset, partition).map(|status| row(asset, partition.cloned(), &status, &self.code_versions))
+    }
+}
+
+/// Statuses that are restored row by row. There may be millions: no more of their rows than a few are in memory at
+/// once.
+#[derive(Debug, Default)]
+pub struct RestoredStatuses {
+    code_versions: CodeVersions,
+    /// The asset of the last row. Rows come by asset, so that one is looked up only when it changes.
+    current: Option<(AssetKey, Restored)>,
+    assets: BTreeMap<AssetKey, Restored>,
+    problem: Option<RestoreError>,
+}
+
+impl RestoredStatuses {
+    /// Adds the status of a partition. Rows in the order of their keys cost the least.
+    pub fn add(&mut self, row: &PartitionStatusRow) {
+        let status = match restore(row, &mut self.code_versions) {
+            Ok(status) => status,
+            Err(problem) => {
+                self.problem.get_or_insert(problem);
+                return;
+            }
+        };
+        if self.current.as_ref().is_none_or(|(asset, _)| *asset != row.asset_key) {
+            self.assets.extend(self.current.take());
+            let known = self.assets.remove(&row.asset_key).unwrap_or_default();
+            self.current = Some((row.asset_key.clone(), known));
+        }
+        let Some((_, Restored { index, statuses, counts, changed })) = &mut self.current else { return };
+        *counts.of(status.status()) += 1;
+        let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
+        changed.note(statuses.len(), row.row_version.max(since));
+        index.push(text(row.partition_key.as_ref()), position(statuses.len()));
+        statuses.restore(status);
     }
 
-    pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
-        let mut code_versions = CodeVersions::default();
-        let mut assets = BTreeMap::<AssetKey, Restored>::new();
-        // Rows come by asset, so that one is looked up only when it changes.
-        let mut rest = rows.into_iter().peekable();
-        while let Some(first) = rest.peek() {
-            let key = first.asset_key.clone();
-            let Restored { index, statuses, counts, changed } = assets.entry(key.clone()).or_default();
-            while let Some(row) = rest.next_if(|row| row.asset_key == key) {
-                let status = restore(&row, &mut code_versions)?;
-                *counts.of(status.status()) += 1;
-                let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
-                changed.note(statuses.len(), row.row_version.max(since));
-                index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
-                statuses.push(status);
-            }
+    /// All of them; the first that does not fit, if there is one.
+    pub(crate) fn finish(mut self) -> Result<Statuses, RestoreError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
         }
+        self.assets.extend(self.current.take());
         let asset = |(key, Restored { index, statuses, counts, changed }): (AssetKey, Restored)| {
-            let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
-            let rest = AssetPartitions::default();
+            let (index, rest) = (index.finish(), AssetPartitions::default());
             (key, Arc::new(AssetPartitions { index, statuses, counts, changed, ..rest }))
         };
-        Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
+        let assets = self.assets.into_iter().map(asset).collect();
+        Ok(Statuses { assets, code_versions: self.code_versions })
     }
 }
 
 /// The partitions of one asset while they are restored.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Restored {
-    index: Vec<(Box<str>, u32)>,
-    statuses: Vec<PartitionStatus>,
+    index: KeysBuilder,
+    statuses: Slots,
     counts: PartitionCounts,
     changed: Changed,
 }
@@ -366,27 +419,35 @@ struct Restored {
 impl AssetPartitions {
     fn push(&mut self, partition: &str, status: PartitionStatus) {
         *self.counts.of(status.status()) += 1;
-        self.index.insert(partition.into(), position(self.statuses.len()));
+        self.index.insert(partition, position(self.statuses.len()));
         self.statuses.push(status);
     }
 
     /// Gives the slots of wiped partitions back, once they are the most.
     fn compact(&mut self) {
         let newest = self.changed.newest;
-        let kept: Vec<(Box<str>, PartitionStatus)> =
-            self.index.iter().map(|(key, at)| (key.clone(), self.statuses[*at as usize].clone())).collect();
         self.changed = Changed::default();
-        for slot in 0..kept.len() {
-            self.changed.note(slot, newest);
+        let mut statuses = Slots::default();
+        for (_, at) in self.index.iter() {
+            self.changed.note(statuses.len(), newest);
+            statuses.restore(self.statuses.get(at as usize));
         }
-        self.index = kept.iter().zip(0..).map(|((key, _), at)| (key.clone(), at)).collect();
-        self.statuses = kept.into_iter().map(|(_, status)| status).collect();
+        let mut index = KeysBuilder::default();
+        self.index.iter().zip(0..).for_each(|((key, _), at)| index.push(&key, at));
+        self.index = index.finish();
+        self.statuses = statuses;
     }
 
-    fn replace(&mut self, at: usize, status: PartitionStatus) {
-        *self.counts.of(self.statuses[at].status()) -= 1;
+    /// A change of a partition was recorded, which cannot be undone.
+    fn recorded(&mut self, partition: Option<&PartitionKey>) -> Recorded {
+        let is_past_undoing = !self.prior.is_empty() && self.prior.remove(text(partition)).is_some();
+        Recorded { is_news: true, is_past_undoing }
+    }
+
+    fn replace(&mut self, at: usize, before: DataStatus, status: PartitionStatus) {
+        *self.counts.of(before) -= 1;
         *self.counts.of(status.status()) += 1;
-        self.statuses[at] = status;
+        self.statuses.set(at, status);
     }
 }
 
@@ -403,6 +464,7 @@ fn partition_key(text: &str) -> Option<PartitionKey> {
     canonical(text).map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"))
 }
 
-fn canonical(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
+/// None for the text of an asset without partitions.
+fn canonical<T: AsRef<str>>(text: T) -> Option<T> {
+    (!text.as_ref().is_empty()).then_some(text)
 }

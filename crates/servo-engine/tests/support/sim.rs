@@ -306,11 +306,12 @@ impl Sim {
             .collect();
         let asset = assets[usize::from(whom >> 3) % assets.len()].clone();
         let caller = Caller::user("me");
-        let known = state.partition_statuses(&asset).map(|(text, _)| text).chain([None, Some("p=i:1")]);
+        let known =
+            state.partition_statuses(&asset).map(|(text, _)| text).chain([None, Some("p=i:1".into())]);
         let partitions: Vec<Option<PartitionKey>> = known
             .enumerate()
             .filter(|(i, _)| whom >> (i % 8) & 1 == 1)
-            .map(|(_, text)| text.map(|text| PartitionKey::parse(text).expect("a partition")))
+            .map(|(_, text)| text.map(|text| PartitionKey::parse(&text).expect("a partition")))
             .collect();
         Some(match whom % 6 {
             0..=2 => Input::WipePartitions(WipePartitions {

@@ -3,12 +3,14 @@
 use proptest::prelude::*;
 use servo_core::{Millis, RunId};
 use servo_engine::rows::{
-    AnswerRow, Delta, DynamicPartitionRow, IdempotencyRow, KeyRetention, PartitionSetRow, Row, RunRow,
+    AnswerRow, Delta, DynamicPartitionRow, HotRow, IdempotencyRow, KeyRetention, PartitionSetRow,
+    PartitionStatusRow, Row, RunRow,
 };
 
 use super::generate::Generator;
 use super::support::{Model, empty_delta, event, latest, layout, memory, now, open, random_delta};
-use crate::Limits;
+use crate::table::StoredRow;
+use crate::{Limits, Projection, hot};
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -33,19 +35,60 @@ proptest! {
                 if seq.is_multiple_of(reopen) {
                     compactor = open(&blobs, 1, seq + 1, limits.clone()).await;
                 }
-                let delta = random_delta(&generator, seq, &model);
+                let mut delta = random_delta(&generator, seq, &model);
+                // As the state gives them.
+                delta.partition_status.sort_by(Row::cmp_row);
                 model.apply(&delta);
                 let manifest = compactor.flush(delta, now()).await.unwrap();
                 prop_assert!(compactor.maintenance_error().is_none());
                 let projection = latest(&blobs).await;
                 prop_assert_eq!(&**projection.manifest(), &*manifest);
                 prop_assert_eq!(&projection.hot_rows().await.unwrap(), &model.0);
+                prop_assert_eq!(&one_by_one::<PartitionStatusRow>(&projection).await, &model.0.partition_status);
                 let flushes = manifest.l0_deltas.iter().filter(|delta| delta.level == 0).count();
                 prop_assert!(flushes <= l0_max_count && manifest.l0_deltas.len() <= flushes + 1);
             }
             Ok(())
         })?;
     }
+}
+
+/// The rows of a table as they are handed out one by one.
+async fn one_by_one<R: HotRow + StoredRow + Clone>(projection: &Projection) -> Vec<R> {
+    let mut rows: Vec<R> = Vec::new();
+    let take = |row: &R| rows.push(row.clone());
+    assert!(
+        hot::for_each(&projection.files, projection.manifest(), take).await.unwrap(),
+        "they are in order"
+    );
+    rows
+}
+
+#[tokio::test]
+async fn rows_of_several_row_groups_are_handed_out_by_key_with_all_changes() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
+    let base = Delta { dynamic_partitions: keys(1, (0..300_000).step_by(2)), ..empty_delta(1) };
+    compactor.flush(base, now()).await.unwrap();
+    let changed = (0..10).chain(65_530..65_540).chain(299_990..300_010);
+    let mut delta = Delta { dynamic_partitions: keys(2, changed), ..empty_delta(2) };
+    delta.gone.dynamic_partitions = [20, 21, 131_072].map(|n| ("customers".to_owned(), number(n))).to_vec();
+    compactor.flush(delta, now()).await.unwrap();
+    let projection = latest(&blobs).await;
+    let expected = projection.hot_rows().await.unwrap().dynamic_partitions;
+    assert_eq!(expected.len(), 150_000 + 5 + 5 + 15 - 2);
+    assert_eq!(one_by_one::<DynamicPartitionRow>(&projection).await, expected);
+}
+
+#[tokio::test]
+async fn rows_that_are_not_in_order_are_not_handed_out_as_if_they_were() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
+    let rows = keys(1, [3, 1, 2].into_iter());
+    compactor.flush(Delta { dynamic_partitions: rows, ..empty_delta(1) }, now()).await.unwrap();
+    let projection = latest(&blobs).await;
+    let take = |_: &DynamicPartitionRow| ();
+    assert!(!hot::for_each(&projection.files, projection.manifest(), take).await.unwrap());
 }
 
 #[tokio::test]
@@ -72,11 +115,15 @@ async fn deleted_rows_do_not_come_back_after_a_merge() {
     assert_eq!(projection.hot_rows().await.unwrap().runs, left, "after the merge");
 }
 
+fn number(n: u64) -> String {
+    format!("{n:06}")
+}
+
 /// Keys of one name, with the version of flush `seq`.
 fn keys(seq: u64, numbers: impl Iterator<Item = u64>) -> Vec<DynamicPartitionRow> {
     let row = |n: u64| DynamicPartitionRow {
         name: "customers".to_owned(),
-        partition: format!("{n:05}"),
+        partition: number(n),
         added_at: now(),
         row_version: event(seq * 1_000),
     };
@@ -90,7 +137,7 @@ async fn a_large_base_stays_until_its_deltas_are_worth_a_new_one() {
     let mut model = Model::default();
     let mut flush = async |model: &mut Model, seq: u64, rows: Vec<DynamicPartitionRow>, gone: &[u64]| {
         let mut delta = Delta { dynamic_partitions: rows, ..empty_delta(seq) };
-        let gone = gone.iter().map(|n| ("customers".to_owned(), format!("{n:05}")));
+        let gone = gone.iter().map(|n| ("customers".to_owned(), number(*n)));
         delta.gone.dynamic_partitions.extend(gone);
         // A small table beside it, which is rewritten each time.
         let mut set: PartitionSetRow = Generator::new(seq).row();

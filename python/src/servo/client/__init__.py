@@ -33,6 +33,7 @@ from servo.client.records import (
     Record,
     Run,
     RunEvent,
+    Table,
     Task,
 )
 from servo.client.sync import Client
@@ -63,6 +64,7 @@ __all__ = [
     "Run",
     "RunEvent",
     "RunFailedError",
+    "Table",
     "Task",
     "UnreachableError",
 ]

@@ -94,6 +94,7 @@ class AsyncClient:
     resume_backfill = _method(operations.resume_backfill)
     cancel_backfill = _method(operations.cancel_backfill)
     retry_failed_backfill = _method(operations.retry_failed_backfill)
+    sql = _method(operations.sql)
     request = _method(operations.request)
 
     @property

@@ -267,6 +267,19 @@ def retry_failed_backfill(backfill: str | Record) -> Call[records.AcceptedBackfi
     return change(records.AcceptedBackfill, *failed, body={})
 
 
+def sql(query: str, *, max_rows: int | None = None, timeout: int | None = None) -> Call[records.Table]:
+    """Run a query over Servo's tables and the data of assets. Nothing is changed by it.
+
+    Args:
+        query: one query in DuckDB's SQL, over tables such as `runs`, and assets as `raw.orders`.
+        max_rows: rows that are returned; 1,000 unless given, at most 10,000.
+        timeout: seconds after which the query is stopped; 20 unless given, at most 60.
+    """
+    said = {"query": query, "max_rows": max_rows, "max_seconds": timeout}
+    body = {name: value for name, value in said.items() if value is not None}
+    return Call(records.Table, "POST", path("sql"), {}, body)
+
+
 def request(
     method: str,
     route: str,

@@ -267,6 +267,30 @@ class Plan(Record):
     warnings: list[str]
 
 
+class Table(Record):
+    """The result of a query: rows are lists of values in the order of the columns.
+
+    >>> table = Table({"columns": [{"name": "state"}, {"name": "runs"}], "rows": [["FAILED", 2]]})
+    >>> table.names, table.dicts()
+    (['state', 'runs'], [{'state': 'FAILED', 'runs': 2}])
+    """
+
+    columns: list[JSON]
+    rows: list[list[Any]]
+    truncated: bool
+    warnings: list[str]
+    elapsed_ms: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [str(column["name"]) for column in self.columns]
+
+    def dicts(self) -> list[JSON]:
+        """Give each row by the names of the columns, as data frames are made of."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+
+
 class RunEvent:
     """What became of a run: its new row, that of a task, or its end.
 

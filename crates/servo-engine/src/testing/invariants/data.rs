@@ -36,7 +36,7 @@ fn check_statuses(state: &State) -> Result<(), Violation> {
                 DataStatus::LastAttemptFailed => &mut counted.failing,
                 DataStatus::Expired => &mut counted.expired,
             } += 1;
-            let key = partition.map(PartitionKey::parse).transpose();
+            let key = partition.as_deref().map(PartitionKey::parse).transpose();
             let key = key.map_err(|error| Violation {
                 invariant: "a partition is found by the text of its key",
                 seen: format!("{}: {error}", about()),
