@@ -33,6 +33,24 @@ use results::Results;
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Everything that is measured, in this order.
+const AREAS: &[&str] = &[
+    "fold",
+    "planning",
+    "conditions",
+    "partitions",
+    "staleness",
+    "run keys",
+    "lineage",
+    "graphs",
+    "history",
+    "remote",
+    "execution",
+    "automation",
+    "backfills",
+    "serving",
+];
+
 /// Measures the figures that Servo promises.
 #[derive(Parser)]
 struct Options {
@@ -42,8 +60,7 @@ struct Options {
     /// Output file of the results.
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
-    /// Only areas whose name contains this: fold, planning, conditions, partitions, staleness, run keys, lineage, graphs,
-    /// history, remote, execution, automation, backfills, serving.
+    /// Only areas whose name contains this, such as `automation`, `backfills` or `serving`.
     #[arg(long)]
     only: Option<String>,
     /// Open the workspace in this directory and report what that cost: a process of its own for a clean RSS.
@@ -107,50 +124,29 @@ async fn main() -> anyhow::Result<()> {
     }
     let wanted = |area: &str| options.only.as_deref().is_none_or(|only| area.contains(only));
     let mut results = Results::default();
-    if wanted("fold") {
-        fold::measure(&mut results)?;
-    }
-    if wanted("planning") {
-        planning::measure(&mut results)?;
-    }
-    if wanted("conditions") {
-        conditions::measure(&mut results)?;
-    }
-    if wanted("partitions") {
-        partitions::measure(&mut results, options.full)?;
-    }
-    if wanted("staleness") {
-        staleness::measure(&mut results)?;
-    }
-    if wanted("run keys") {
-        run_keys::measure(&mut results).await?;
-    }
-    if wanted("lineage") {
-        lineage::measure(&mut results).await?;
-    }
-    if wanted("graphs") {
-        graphs::measure(&mut results).await?;
-    }
-    if wanted("history") {
-        history::measure(&mut results, options.full).await?;
-    }
-    if wanted("remote") {
-        remote::measure(&mut results).await?;
-    }
-    if wanted("execution") {
-        execution::measure(&mut results).await?;
-    }
-    if wanted("automation") {
-        automation::measure(&mut results).await?;
-    }
-    if wanted("backfills") {
-        backfills::measure(&mut results).await?;
-    }
-    if wanted("serving") {
-        serving::measure(&mut results, options.full).await?;
+    for area in AREAS.iter().copied().filter(|area| wanted(area)) {
+        let done = match area {
+            "fold" => fold::measure(&mut results),
+            "planning" => planning::measure(&mut results),
+            "conditions" => conditions::measure(&mut results),
+            "partitions" => partitions::measure(&mut results, options.full),
+            "staleness" => staleness::measure(&mut results),
+            "run keys" => run_keys::measure(&mut results).await,
+            "lineage" => lineage::measure(&mut results).await,
+            "graphs" => graphs::measure(&mut results).await,
+            "history" => history::measure(&mut results, options.full).await,
+            "remote" => remote::measure(&mut results).await,
+            "execution" => execution::measure(&mut results).await,
+            "automation" => automation::measure(&mut results).await,
+            "backfills" => backfills::measure(&mut results).await,
+            "serving" => serving::measure(&mut results, options.full).await,
+            _ => unreachable!("every area is measured"),
+        };
+        results.done(area, done);
     }
     results.print();
     results.write(&options.out)?;
     println!("\nwritten to {}", options.out.display());
+    anyhow::ensure!(results.is_whole(), "something could not be measured");
     Ok(())
 }

@@ -27,7 +27,11 @@ struct Figure {
 
 /// All figures of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Results(Vec<Figure>);
+pub(crate) struct Results {
+    figures: Vec<Figure>,
+    /// Measurements that could not be made, and why.
+    problems: Vec<String>,
+}
 
 impl Results {
     /// A figure with a target.
@@ -57,14 +61,27 @@ impl Results {
         self.push(Figure { area, what: what.into(), value, unit, target: None, better, ok: true });
     }
 
+    /// Notes a measurement that could not be made. Others go on.
+    pub(crate) fn done(&mut self, what: &str, done: anyhow::Result<()>) {
+        if let Err(error) = done {
+            eprintln!("  {what} could not be measured: {error:#}");
+            self.problems.push(format!("{what}: {error:#}"));
+        }
+    }
+
+    /// Whether everything was measured that was to be.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.problems.is_empty()
+    }
+
     fn push(&mut self, figure: Figure) {
         eprintln!("  {:<11} {:<58} {:>12.3} {}", figure.area, figure.what, figure.value, figure.unit);
-        self.0.push(figure);
+        self.figures.push(figure);
     }
 
     pub(crate) fn print(&self) {
         println!("{:<11} {:<58} {:>12} {:<9} {:>14}", "area", "what", "value", "unit", "target");
-        for figure in &self.0 {
+        for figure in &self.figures {
             let sign = match figure.better {
                 Better::Lower => "≤",
                 Better::Higher => "≥",
@@ -76,13 +93,16 @@ impl Results {
                 figure.area, figure.what, figure.value, figure.unit, target
             );
         }
+        for problem in &self.problems {
+            println!("not measured: {problem}");
+        }
     }
 
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
-        let text = serde_json::to_string_pretty(&self.0)?;
+        let text = serde_json::to_string_pretty(&self.figures)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::execution::project::Project;
 use crate::http::{Answer, Connection, Times, load};
@@ -32,14 +33,21 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
     let project = Project::one()?;
     let server = Serve::start(&project)?;
     server.command(&project, &["deploy"], None)?;
-    reads(results, &server).await?;
-    triggers(results, &server).await?;
-    authentication(results, &server).await?;
-    neighbours(results, &server, &project).await?;
-    workspaces(results, &server).await?;
+    let done = reads(results, &server).await;
+    results.done("serving, reads", done);
+    let done = triggers(results, &server).await;
+    results.done("serving, triggers", done);
+    let done = authentication(results, &server).await;
+    results.done("serving, authentication", done);
+    let done = neighbours(results, &server, &project).await;
+    results.done("serving, tenants", done);
+    let done = workspaces(results, &server).await;
+    results.done("serving, idle workspaces", done);
     drop(server);
-    callbacks::measure(results).await?;
-    listeners::measure(results).await?;
+    let done = callbacks::measure(results).await;
+    results.done("serving, workers", done);
+    let done = listeners::measure(results).await;
+    results.done("serving, listeners", done);
     if full {
         million::measure(results).await?;
     }
@@ -156,13 +164,14 @@ async fn triggers(results: &mut Results, server: &Serve) -> anyhow::Result<()> {
 
 /// The CPU of the server for a request that says who asks, beyond that of one which nobody need be for.
 async fn authentication(results: &mut Results, server: &Serve) -> anyhow::Result<()> {
-    let mut connection = server.connect().await?;
+    let mut connections = [Connection::open(server.address, "").await?, server.connect().await?];
     let process = server.process.id();
     let mut cost = [Duration::MAX; 2];
     for _ in 0..3 {
-        for (cost, path) in cost.iter_mut().zip(["/api/v1/login-options", "/api/v1/me"]) {
+        let asked = connections.iter_mut().zip(["/api/v1/login-options", "/api/v1/me"]);
+        for (cost, (connection, path)) in cost.iter_mut().zip(asked) {
             let used = cpu_time(process)?;
-            one_by_one(&mut connection, READS, |_| path.to_owned()).await?;
+            one_by_one(connection, READS, |_| path.to_owned()).await?;
             *cost = (*cost).min(cpu_time(process)?.saturating_sub(used));
         }
     }
@@ -205,23 +214,15 @@ async fn neighbours(results: &mut Results, server: &Serve, project: &Project) ->
     let alone = asked().await?;
     let path = || "/api/v1/t/busy/w/main/runs".to_owned();
     let (address, key) = (server.address, server.key.clone());
-    let flood = tokio::spawn(async move {
-        // More than it can answer while the other one is measured; what is refused is part of it.
-        let mut asking = Vec::new();
-        for _ in 0..CLIENTS {
-            let mut connection = Connection::open(address, &key).await?;
-            asking.push(tokio::spawn(async move {
-                while connection.ask("POST", &path(), "", TRIGGER).await.is_ok() {}
-            }));
-        }
-        for client in asking {
-            client.await?;
-        }
-        anyhow::Ok(())
-    });
+    // More than it can answer while the other one is measured; what is refused is part of it.
+    let mut flood = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let mut connection = Connection::open(address, &key).await?;
+        flood.spawn(async move { while connection.ask("POST", &path(), "", TRIGGER).await.is_ok() {} });
+    }
     tokio::time::sleep(Duration::from_millis(300)).await;
     let beside = asked().await?;
-    flood.abort();
+    flood.shutdown().await;
     let ratio = beside.percentile(99) / alone.percentile(99);
     let what = "durable trigger of a tenant beside one that floods, p99";
     results.note(AREA, "durable trigger of a tenant alone, p99", (alone.percentile(99), "ms"), Better::Lower);

@@ -61,11 +61,14 @@ def told(message):
 "#;
 
 pub(super) async fn measure(results: &mut Results) -> anyhow::Result<()> {
-    ticks(results).await?;
+    let done = ticks(results).await;
+    results.done("automation, ticks", done);
     let project = Project::new(CODE)?;
     let server = Server::start(&project, 2).await?;
-    pushes(results, &server, project.root()).await?;
-    followed(results, &server, project.root()).await?;
+    let done = pushes(results, &server, project.root()).await;
+    results.done("automation, pushes", done);
+    let done = followed(results, &server, project.root()).await;
+    results.done("automation, asset sensor", done);
     drop(server);
     polls(results).await
 }

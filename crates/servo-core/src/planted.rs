@@ -54,11 +54,21 @@ pub enum Mistake {
     UnprovenWorkerRegistered,
     /// A result of an attempt that was dispatched before a wipe counts.
     WipeUndoneByLateResult,
+    /// A tick is recorded without the request for its run.
+    TickWithoutRun,
+    /// A step of the clock lets ticks be made that were made before it.
+    TickAgainAfterClockStep,
+    /// A place in the queue of runs is kept by a run that has ended.
+    QueuePlaceLeaked,
+    /// A chunk is planned with the partitions of the one before it.
+    ChunkPlannedTwice,
+    /// A chunk whose run was cancelled keeps the place of its backfill.
+    ChunkPlaceKeptAfterCancel,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 29] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -83,6 +93,11 @@ impl Mistake {
         Self::SlotLeakedByLostWorker,
         Self::UnprovenWorkerRegistered,
         Self::WipeUndoneByLateResult,
+        Self::TickWithoutRun,
+        Self::TickAgainAfterClockStep,
+        Self::QueuePlaceLeaked,
+        Self::ChunkPlannedTwice,
+        Self::ChunkPlaceKeptAfterCancel,
     ];
 }
 

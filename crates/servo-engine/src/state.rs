@@ -82,6 +82,7 @@ pub(crate) use pauses::Pauses;
 pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
 pub(crate) use renames::Renames;
+pub(crate) use run::LastFound;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
-use servo_engine::definitions::{AssetDef, CheckDef, CheckKind, DepDef, Phase, Severity};
+use servo_engine::definitions::{
+    AssetDef, CheckDef, CheckKind, DepDef, IfRunning, Location, Phase, ScheduleDef, Severity,
+};
 use servo_engine::{Caller, DepSet, Deploy, Plan, Positions, RetryPolicy, TaskOptions, TaskRequest};
 
 use crate::rng::Rng;
@@ -15,6 +17,39 @@ const ASSETS: usize = 10;
 
 /// Keys of dynamic partitions are found under this name.
 pub const CUSTOMERS: &str = "customers";
+
+/// An asset of many partitions, for backfills. One version of the project is without it.
+pub const WIDE: &str = "wide";
+
+/// Its partitions.
+pub fn wide_keys() -> Vec<String> {
+    (0..6).map(|n| format!("w{n}")).collect()
+}
+
+/// A schedule with this number: every half minute or every minute, of assets of which some versions have not all.
+pub fn schedule(number: u8) -> ScheduleDef {
+    let cron = if number.is_multiple_of(2) { "*/30 * * * * *" } else { "0 * * * * *" };
+    let selection = if number < 2 { "t.n20" } else { "t.n20 | t.n18" };
+    let if_running = [IfRunning::Allow, IfRunning::Skip, IfRunning::Queue][usize::from(number) % 3];
+    ScheduleDef {
+        name: format!("s{number}"),
+        location: Location { file: "sim.py".to_owned(), line: 1 },
+        cron: cron.to_owned(),
+        timezone: None,
+        function: None,
+        selection: Some(selection.to_owned()),
+        description: None,
+        tags: BTreeMap::new(),
+        enabled: true,
+        catch_up_on_resume: false,
+        config: BTreeMap::new(),
+        priority: 0,
+        catchup_window_minutes: ScheduleDef::DEFAULT_WINDOW_MINUTES,
+        max_catchup_ticks: ScheduleDef::DEFAULT_CATCHUP_TICKS,
+        if_running,
+        timeout_ms: None,
+    }
+}
 
 fn name(i: usize) -> String {
     // Names run against the order of the graph, so that "smallest key" and "first in the graph" differ.
@@ -79,6 +114,15 @@ pub fn project(version: u8) -> Deploy {
             })
         })
     });
+    let wide = (version != 3).then(|| {
+        Arc::new(AssetDef {
+            key: format!("t/{WIDE}"),
+            function: Some("sim:asset".to_owned()),
+            code_version: Some(format!("v{version}")),
+            partitions: Some(PartitionsDef::Static { keys: wide_keys() }),
+            ..AssetDef::default()
+        })
+    });
     Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
@@ -86,7 +130,7 @@ pub fn project(version: u8) -> Deploy {
         time_zones: "2026e".into(),
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
-        assets: assets.collect(),
+        assets: assets.chain(wide).collect(),
         caller: Caller::user("me"),
     }
 }

@@ -7,6 +7,7 @@
 
 mod acts;
 mod assets;
+mod automation;
 mod compare;
 mod data;
 mod dispatched;
@@ -24,6 +25,7 @@ mod tasks;
 mod workers;
 
 pub use assets::{Assets, Fares};
+pub use automation::{Automation, Backfill, Schedule};
 pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
@@ -85,6 +87,8 @@ pub struct Model {
     pub pauses: BTreeMap<String, (u64, bool)>,
     /// Workers by their id.
     pub workers: BTreeMap<String, Worker>,
+    /// What requests runs by itself.
+    pub automation: Automation,
     /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
     /// allowed.
     pub acts: BTreeMap<EventId, [String; 4]>,
@@ -118,6 +122,7 @@ impl Model {
             pauses: BTreeMap::new(),
             settings: BTreeMap::new(),
             workers: BTreeMap::new(),
+            automation: Automation::default(),
             acts: BTreeMap::new(),
             verdicts: Vec::new(),
             last_seq: 0,

@@ -54,6 +54,10 @@ pub enum UserRequest {
     Mark { asset: u8, failed: bool },
     /// Undo the last wipe or mark of an asset.
     Undo { asset: u8 },
+    /// The life of a schedule: it is created, paused and resumed or not, and removed after this long.
+    Schedule { number: u8, paused: bool, length: u64 },
+    /// The life of a backfill: it is created, paused or not, and resumed or cancelled after this long.
+    Backfill { chunk_size: u32, at_once: u32, paused: bool, cancelled: bool, length: u64 },
     /// Remove what the rules of retention do not keep.
     Retention,
     /// Read a page of runs: every acknowledged run must be there.
@@ -179,6 +183,7 @@ impl Scenario {
             healed_at,
         };
         scenario.request(&mut rng);
+        scenario.automate();
         scenario.inject(&mut rng);
         if removes_soon(seed) {
             // Chance of its own: what else happens in a seed stays as it is.
@@ -230,6 +235,30 @@ impl Scenario {
                 _ => UserRequest::Undo { asset },
             };
             self.requests.push((at, request));
+        }
+    }
+
+    /// What requests runs by itself, in some seeds, with chances of its own.
+    fn automate(&mut self) {
+        if self.seed % 6 != 1 {
+            return;
+        }
+        let mut rng = Rng::fork(self.seed, 23);
+        for _ in 0..rng.below(3) {
+            let length = rng.within(SECOND..3 * MINUTE);
+            let schedule =
+                UserRequest::Schedule { number: rng.below(4) as u8, paused: rng.chance(400), length };
+            self.requests.push((rng.within(0..self.healed_at), schedule));
+        }
+        for _ in 0..rng.below(3) {
+            let backfill = UserRequest::Backfill {
+                chunk_size: rng.within(1..4) as u32,
+                at_once: rng.within(1..4) as u32,
+                paused: rng.chance(400),
+                cancelled: rng.chance(400),
+                length: rng.within(SECOND..MINUTE),
+            };
+            self.requests.push((rng.within(0..self.healed_at), backfill));
         }
     }
 

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_core::{AssetKey, EventId, Fingerprint, Millis, RunId};
-use servo_engine::requests::PartitionsOf;
+use servo_engine::planner::PartitionChoice;
+use servo_engine::requests::{BackfillRequest, PartitionsOf};
 use servo_engine::{
-    AttemptOutcome, Caller, CancelRun, Change, ChangePartitions, Deploy, Review, RunReply, RunRequest, State,
-    TriggerRun, Verdict,
+    AttemptOutcome, BackfillChange, Caller, CancelRun, Change, ChangeBackfill, ChangePartitions,
+    ChangeSchedule, Deploy, Refusal, Review, RunReply, RunRequest, ScheduleChange, State, TriggerRun,
+    Verdict,
 };
 use servo_projections::RunFilter;
 use servo_runtime::{Error, RetryRequest, WipeRequest, Workspace};
@@ -156,6 +158,20 @@ impl Users {
                 })
                 .await;
             }
+            UserRequest::Schedule { number, paused, length } => {
+                self.keep_schedule(number, paused, length, &caller).await;
+            }
+            UserRequest::Backfill { chunk_size, at_once, paused, cancelled, length } => {
+                let request = BackfillRequest {
+                    selection: format!("t.{}", graphs::WIDE),
+                    partitions: PartitionChoice { keys: graphs::wide_keys(), ..PartitionChoice::default() },
+                    chunk_size,
+                    max_concurrent_runs: at_once,
+                    caller: step(&caller, 0),
+                    ..BackfillRequest::default()
+                };
+                self.keep_backfill(request, paused, cancelled, length, &caller).await;
+            }
             UserRequest::Retention => {
                 let answer = cluster.retry_until_acked(
                     move |workspace| {
@@ -172,6 +188,76 @@ impl Users {
         }
     }
 
+    /// Creates a schedule, lets it tick, and removes it, so that the world can come to rest.
+    async fn keep_schedule(&self, number: u8, paused: bool, length: u64, caller: &Caller) {
+        let definition = Arc::new(graphs::schedule(number));
+        let name = definition.name.clone();
+        let change = |nth: u32, change: ScheduleChange| {
+            let caller = step(caller, nth);
+            let change =
+                ChangeSchedule { schedule: name.clone(), expected_state_version: None, change, caller };
+            move |workspace: Workspace| {
+                let change = change.clone();
+                async move { workspace.change_schedule(change).await }.boxed()
+            }
+        };
+        // Somebody else may have one of this name: then there is nothing to remove.
+        if !self.change(change(0, ScheduleChange::Create(definition.clone()))).await {
+            return;
+        }
+        if paused {
+            self.change(change(1, ScheduleChange::Pause)).await;
+            self.change(change(2, ScheduleChange::Resume)).await;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length).await;
+        // A node that is behind does not know it; the other does.
+        while !self.change(change(3, ScheduleChange::Remove)).await {
+            self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        }
+    }
+
+    /// Creates a backfill, and sees to it that it ends.
+    async fn keep_backfill(
+        &self,
+        request: BackfillRequest,
+        paused: bool,
+        cancelled: bool,
+        length: u64,
+        caller: &Caller,
+    ) {
+        let create = move |workspace: Workspace| {
+            let request = request.clone();
+            async move { workspace.create_backfill(request).await }.boxed()
+        };
+        let Some(created) = self.twice(create, |reply| *reply).await else { return };
+        created.accepted.into_iter().for_each(|event| self.acknowledge(event));
+        let change = |nth: u32, change: BackfillChange| {
+            let change = ChangeBackfill {
+                backfill: created.backfill_id,
+                expected_state_version: None,
+                change,
+                reason: String::new(),
+                caller: step(caller, nth),
+            };
+            move |workspace: Workspace| {
+                let change = change.clone();
+                async move { workspace.change_backfill(change).await }.boxed()
+            }
+        };
+        if paused {
+            self.change(change(1, BackfillChange::Pause)).await;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length).await;
+        let last = change(2, if cancelled { BackfillChange::Cancel } else { BackfillChange::Resume });
+        loop {
+            match self.cluster.retry_until_acked(&last, always).await {
+                Ok(_) | Err(Error::Refused(Refusal::BackfillEnded { .. })) => return,
+                // A node that is behind does not know it; the other does.
+                Err(_) => self.cluster.world.sleep(self.cluster.domain, AGAIN).await,
+            }
+        }
+    }
+
     /// An asset that something is or will be known of, and its partitions.
     async fn known(&self, pick: u8) -> Option<(AssetKey, PartitionsOf)> {
         let found = self.cluster.retry_until_acked(
@@ -181,11 +267,13 @@ impl Users {
         found.await.ok().flatten()
     }
 
-    /// Asks for a change, and for the same again later.
-    async fn change(&self, ask: impl Fn(Workspace) -> BoxFuture<'static, Result<Change, Error>>) {
-        if let Some(Change::Accepted { event_id }) = self.twice(ask, |change| *change).await {
+    /// Asks for a change, and for the same again later. Says whether it is made.
+    async fn change(&self, ask: impl Fn(Workspace) -> BoxFuture<'static, Result<Change, Error>>) -> bool {
+        let change = self.twice(ask, |change| *change).await;
+        if let Some(Change::Accepted { event_id }) = change {
             self.acknowledge(event_id);
         }
+        change.is_some()
     }
 
     /// Asks until answered, and the same again later: an accepted request gets the same answer. Gives that.
@@ -277,6 +365,12 @@ fn caller(number: usize) -> Caller {
         request_fingerprint: Some(Fingerprint::from_digest([1; 32])),
         ..Caller::user("me")
     }
+}
+
+/// The same person with another request.
+fn step(caller: &Caller, nth: u32) -> Caller {
+    let request = caller.request_id.as_deref().unwrap_or_default();
+    Caller { request_id: Some(format!("{request}-{nth}").into()), ..caller.clone() }
 }
 
 fn always() -> bool {

@@ -37,6 +37,7 @@ pub async fn verify(cluster: Cluster, live: Vec<HotRows>) -> Vec<String> {
         Ok((model, problems)) => {
             wrong.extend(problems);
             wrong.extend(model.compare_state(&folded));
+            wrong.extend(model.open_backfills());
             let all = History { batches: &book.batches, log: &log, folded: &folded, model: &model };
             let shown = tables(&cluster, &all, !live.is_empty()).await;
             wrong.extend(shown.unwrap_or_else(|error| vec![error]));

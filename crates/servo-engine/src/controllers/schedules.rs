@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::cron::Ticks;
+use servo_core::planted::{self, Mistake};
 use servo_core::{Millis, ScheduleId, Timestamp};
 
 use crate::decide::{request_run, tick as evaluated};
@@ -151,7 +152,9 @@ pub(crate) fn requested(
                 tick.asset_selection.clone_from(&found.request.selection);
                 tick.partition_selection.clone_from(&found.request.partitions);
                 tick.runs.push(found.run);
-                events.extend(found.events);
+                if !planted::has(Mistake::TickWithoutRun) {
+                    events.extend(found.events);
+                }
             }
             Err(problem) => {
                 tick.status = TickStatus::Failed;

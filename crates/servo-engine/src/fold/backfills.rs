@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{BackfillId, RunId};
 
 use super::{Applied, At, Ignored};
@@ -63,7 +64,9 @@ pub(super) fn chunk_planned(state: &mut State, at: At, payload: &BackfillChunkPl
         backfill.planned_chunks += 1;
         backfill.planned += payload.partitions;
         let (asset, partition) = (payload.asset.clone(), payload.through.clone());
-        backfill.cursor = Some(Cursor { asset, partition });
+        if !planted::has(Mistake::ChunkPlannedTwice) || payload.chunk_index > 0 {
+            backfill.cursor = Some(Cursor { asset, partition });
+        }
         backfill.active.insert(payload.run_id, payload.chunk_index);
     });
     state.put_chunk(BackfillChunkRow {
@@ -148,7 +151,9 @@ pub(super) fn run_ended(state: &mut State, source: &RunSource, run: RunId) {
     let succeeded = row.state == ChunkState::Succeeded;
     state.put_chunk(row);
     state.change_backfill(id, ended.version, |backfill| {
-        backfill.active.remove(&run);
+        if !planted::has(Mistake::ChunkPlaceKeptAfterCancel) || ended.state != RunState::Cancelled {
+            backfill.active.remove(&run);
+        }
         *(if succeeded { &mut backfill.completed_chunks } else { &mut backfill.failed_chunks }) += 1;
         backfill.fared.completed += fared.completed;
         backfill.fared.failed += fared.failed;

@@ -1,9 +1,10 @@
 //! A step of the clock moves everything that is counted from a time along, so that no deadline comes early or late
 //! (ADR-088).
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{RunId, Timestamp};
 
-use super::{Applied, At, Ignored, retention, sensors};
+use super::{Applied, At, Ignored, retention, schedules, sensors};
 use crate::event::ClockStepped;
 use crate::rows::{NotificationRow, SensorMessageRow};
 use crate::state::{Schedule, State, Task};
@@ -24,6 +25,9 @@ pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &s
         }
     }
     shift_automation(state, at, payload.by_ms);
+    if planted::has(Mistake::TickAgainAfterClockStep) {
+        schedules::begin_all_anew(state, at);
+    }
     Applied::Yes
 }
 

@@ -7,7 +7,7 @@ use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
 use crate::plan::TaskOptions;
 use crate::rows::{JsonTexts, RunKeyEntry, RunKeyRow};
-use crate::state::{Counts, Edge, Rest, Run, RunSet, SharedItems, SharedVec, State, Task, index};
+use crate::state::{Counts, Edge, LastFound, Rest, Run, RunSet, SharedItems, SharedVec, State, Task, index};
 
 pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
     if let Some(existing) = state.requested_with(payload.run_id) {
@@ -61,6 +61,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             edges: SharedVec::default(),
             sets: Vec::new(),
             out_start: [0].into(),
+            last_found: LastFound::default(),
         }),
     );
     state.change_run(payload.run_id, at.id, |_| {});

@@ -232,6 +232,15 @@ fn begin_anew(schedule: &mut Schedule, now: Timestamp) {
     (schedule.retry_at, schedule.attempts) = (None, 0);
 }
 
+/// Forgets the ticks of all schedules. A mistake that is only made by those who plant it.
+pub(super) fn begin_all_anew(state: &mut State, at: At) {
+    let ids: Vec<ScheduleId> = state.schedules().map(|schedule| schedule.id).collect();
+    for id in ids {
+        state.change_schedule(id, at.id, |schedule| begin_anew(schedule, at.time));
+        set_next(state, at, id);
+    }
+}
+
 /// Sets when the schedule ticks next. One whose texts this version cannot read never does.
 fn set_next(state: &mut State, at: At, id: ScheduleId) {
     let Some(schedule) = state.schedules.get(id) else { return };

@@ -181,7 +181,9 @@ impl Index {
         }
         if before.at_work != after.at_work {
             if let Some((flow, labels)) = before.at_work {
-                self.at_work -= 1;
+                if !planted::has(Mistake::QueuePlaceLeaked) {
+                    self.at_work -= 1;
+                }
                 count_down(&mut self.at_work_of, &flow);
                 labels.into_iter().for_each(|label| count_down(&mut self.at_work_with, &label));
             }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use servo_core::{EventId, Fingerprint, Millis, Operation, PlanId, RunId, TaskKey, Timestamp};
 
@@ -191,12 +193,39 @@ pub struct Run {
     pub sets: Vec<RunSet>,
     /// `edges[out_start[i]..out_start[i + 1]]` leave task `i`.
     pub(crate) out_start: Arc<[u32]>,
+    pub(crate) last_found: LastFound,
 }
+
+/// The position that was asked for last: the next question is mostly about the same task or the one after it. It
+/// decides how long a search takes and nothing else, and takes no part in comparisons.
+#[derive(Debug, Default)]
+pub(crate) struct LastFound(AtomicU32);
+
+impl Clone for LastFound {
+    fn clone(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Relaxed)))
+    }
+}
+
+impl PartialEq for LastFound {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LastFound {}
 
 impl Run {
     /// Position of a task.
     pub fn position(&self, key: &TaskKey) -> Option<u32> {
-        self.tasks.find_by(|task| task.key.cmp(key)).and_then(|i| u32::try_from(i).ok())
+        let last = self.last_found.0.load(Relaxed);
+        let is_there = |at: &u32| self.tasks.get(*at as usize).is_some_and(|task| task.key == *key);
+        let near = [last, last.wrapping_add(1)].into_iter().find(is_there);
+        let found = near.or_else(|| u32::try_from(self.tasks.find_by(|task| task.key.cmp(key))?).ok())?;
+        if found != last {
+            self.last_found.0.store(found, Relaxed);
+        }
+        Some(found)
     }
 
     /// When it has taken too long.

@@ -6,7 +6,7 @@ use servo_core::{Fingerprint, Operation, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
-use super::{Cancel, Counts, Execution, RestoreError, Run, RunSet, Task};
+use super::{Cancel, Counts, Execution, LastFound, RestoreError, Run, RunSet, Task};
 use crate::dep_sets::DepSet;
 use crate::event::{Progress, TimerKind};
 use crate::failure::ErrorCategory;
@@ -298,6 +298,7 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         edges: SharedVec::default(),
         sets: Vec::new(),
         out_start: [0].into(),
+        last_found: LastFound::default(),
     })
 }
 

@@ -63,6 +63,20 @@ impl Model {
             "PartitionsRestored" => ("partitions.undo".to_owned(), asset("asset_key")?),
             "PartitionsExpired" => ("partitions.expire".to_owned(), asset("asset_key")?),
             "AssetRenamed" => ("asset.rename".to_owned(), asset("asset_key")?),
+            "ScheduleDefined" => ("schedule.define".to_owned(), said("schedule_id")?),
+            "SchedulePaused" => ("schedule.pause".to_owned(), said("schedule_id")?),
+            "ScheduleResumed" => ("schedule.resume".to_owned(), said("schedule_id")?),
+            "ScheduleRemoved" => ("schedule.remove".to_owned(), said("schedule_id")?),
+            "BackfillCreated" => ("backfill.create".to_owned(), said("backfill_id")?),
+            "BackfillStateChanged" => {
+                let action = match (said("from_state")?.as_str(), said("to_state")?.as_str()) {
+                    (_, "PAUSED") => "backfill.pause",
+                    (_, "CANCELLED") => "backfill.cancel",
+                    ("PAUSED", "RUNNING") => "backfill.resume",
+                    _ => return Ok(()),
+                };
+                (action.to_owned(), said("backfill_id")?)
+            }
             "RequestRefused" => (said("action")?, said("subject")?),
             _ => return Ok(()),
         };

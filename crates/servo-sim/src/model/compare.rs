@@ -49,6 +49,7 @@ impl Model {
         if open != counted {
             found.push(format!("{counted} slots are held, {open} attempts are open"));
         }
+        found.extend(self.compare_places(state));
         found
     }
 
@@ -108,6 +109,7 @@ impl Model {
         self.compare_data(&mut found, rows);
         self.assets.compare(&mut found, &rows.asset_states);
         self.compare_definitions(&mut found, rows);
+        self.compare_automation(&mut found, rows);
         found.compare(&head, "elapsed time", rows.head.elapsed, self.elapsed);
         let known = rows.settings.iter();
         let known = known.map(|row| (row.name.clone(), (row.value, row.origin.to_string()))).collect();

@@ -44,6 +44,11 @@ pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<S
         }
         checks.model.last_seq = batch.seq;
         checks.slots(batch);
+        for event in &batch.events {
+            if let Some(problem) = checks.model.broken_request(event) {
+                checks.report(event, problem);
+            }
+        }
         before = Some(batch);
     }
     Ok((checks.model, checks.problems))
@@ -168,6 +173,7 @@ impl<'a> Checks<'a> {
     fn effect(&mut self, event: &'a Event) {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
+        let requested = self.model.ticks_begun(event).unwrap_or(requested);
         // A refusal changes nothing but the audit, where the same one may stand twice.
         let is_record = event.kind == "RequestRefused";
         if self.effects.insert(&event.key, requested) == Some(requested) && !is_record {
@@ -196,6 +202,8 @@ impl<'a> Checks<'a> {
             "PlanCreated" | "RunTriggered" => {
                 self.report(event, format_args!("a second run was begun: {why}"))
             }
+            "ScheduleTicked" => self.report(event, format_args!("a tick is made again: {why}")),
+            "BackfillChunkPlanned" => self.report(event, format_args!("a chunk is planned again: {why}")),
             "RunRequested" => self.report(event, format_args!("a run id is used twice: {why}")),
             "RequestAnswered" => self.report(event, format_args!("a request was carried out twice: {why}")),
             "RunKeyConflicted" if why == "no such conflict" => self.report(event, why),
