@@ -20,6 +20,8 @@ ACTIONS = {
     "PartitionsWiped": "partitions.wipe",
     "PartitionsMarked": "partitions.mark",
     "PartitionsRestored": "partitions.undo",
+    "PartitionsExpired": "partitions.expire",
+    "AssetRenamed": "asset.rename",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
     "RetentionApplied": "retention.apply",

@@ -231,9 +231,11 @@ def _deploy(api: Api) -> None:
     api.ask("deploy", manifest)
     for operation in ("deploy", "preview_deployment"):
         api.examples[operation]["request"] = {"manifest_version": manifest["manifest_version"], "assets": []}
+    api.ask("mark_partitions", {"as": "materialized"}, namespace="far", name="away")
     api.ask(
         "deploy", {**manifest, "assets": [it for it in manifest["assets"] if "far" not in json.dumps(it)]}
     )
+    api.ask("rename_asset", {"to": "far.gone"}, namespace="far", name="away")
     api.ask("list_deployments")
     api.ask("get_deployment", number="1")
     api.ask("diff_deployments", number="1")

@@ -308,6 +308,8 @@ def _asset_of(**options: object) -> Callable[[], object]:
             r"retry= takes servo.Retry\(max_attempts=3\) or the like, not the int 3$",
         ),
         (_asset_of(freshness="26h"), TypeError, r"freshness= takes servo.Freshness"),
+        (_asset_of(renamed_from=7), TypeError, r"renamed_from= takes an asset"),
+        (_asset_of(expires_after="soon"), ValueError, r"expires_after= takes a duration"),
         (_asset_of(timeout="soon"), ValueError, r"^asset default/_function: timeout= takes a duration"),
         (
             _asset_of(tags={"team": 7}),
@@ -389,3 +391,8 @@ def test_numbers_that_a_manifest_cannot_hold_are_refused_where_they_are_written(
     ):
         with pytest.raises(ValueError, match=problem):
             declare()
+
+
+def test_how_long_something_counts_is_a_duration() -> None:
+    spec = servo.AssetSpec("raw.rates", expires_after="30d")
+    assert spec.to_manifest() == {"key": "raw/rates", "expires_after_ms": 2_592_000_000}

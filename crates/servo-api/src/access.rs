@@ -113,6 +113,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/assets/{namespace}/{name}/partitions/undo",
         Access::Needs(Permission::PartitionsChange),
     ),
+    (Method::POST, "/api/v1/assets/{namespace}/{name}/rename", Access::Needs(Permission::AssetsDeploy)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,

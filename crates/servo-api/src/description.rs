@@ -220,6 +220,7 @@ const OF_OPERATIONS: &[(&[&str], &[Code])] = &[
     (&["get_materialization", "get_lineage"], &[Code::NeverMaterialized]),
     (&["mark_partitions", "undo_partitions", "wipe_partitions"], &[Code::PartitionBusy, Code::StalePlan]),
     (&["undo_partitions"], &[Code::NothingToUndo]),
+    (&["rename_asset"], &[Code::CannotRename]),
     (&["change_dynamic_partitions"], &[Code::UnknownPartitions, Code::QuotaExceeded]),
     (&["approve_quarantined", "reject_quarantined"], &[Code::ReviewFailed]),
     (&["current_deployment", "explain_staleness"], &[Code::NothingDeployed]),

@@ -118,6 +118,8 @@ codes! {
     PartitionBusy = "partition_busy", CONFLICT, "A run is at work on the partition";
     /// Nothing was wiped or marked that can be undone.
     NothingToUndo = "nothing_to_undo", CONFLICT, "Nothing to undo";
+    /// The asset cannot have that name, or not now.
+    CannotRename = "cannot_rename", CONFLICT, "Cannot be renamed";
     /// Everything that was asked for is up to date.
     UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.

@@ -91,6 +91,8 @@ impl From<Refusal> for Problem {
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
             Refusal::PartitionBusy { .. } => Code::PartitionBusy,
             Refusal::NothingToUndo { .. } => Code::NothingToUndo,
+            Refusal::UnknownAsset { .. } => Code::UnknownAsset,
+            Refusal::CannotRename { .. } => Code::CannotRename,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
             Refusal::UnknownNotification { .. } => Code::UnknownNotification,

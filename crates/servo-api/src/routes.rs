@@ -29,6 +29,7 @@ mod plans;
 mod provider_login;
 mod quarantine;
 mod registration;
+mod renames;
 mod retention;
 mod runs;
 mod schedules;
@@ -129,6 +130,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(partition_life::wipe))
         .routes(routes!(partition_life::mark))
         .routes(routes!(partition_life::undo))
+        .routes(routes!(renames::rename))
         .routes(routes!(staleness::list))
         .routes(routes!(freshness::list))
         .routes(routes!(staleness::why))

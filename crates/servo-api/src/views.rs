@@ -30,6 +30,7 @@ mod partition_life;
 mod partition_summary;
 mod plans;
 mod readiness;
+mod renames;
 mod requests;
 mod retention;
 mod runs;
@@ -94,6 +95,7 @@ pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, Undo
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
 pub use readiness::{Readiness, ReadinessCheck};
+pub use renames::{RenameBody, Renamed};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
     RequestOperation, RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,

@@ -10,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::{describe, freshness, graph, lineage, materialization};
+use crate::{describe, freshness, graph, lineage, materialization, renames};
 
 /// Inspect assets.
 #[derive(clap::Subcommand)]
@@ -46,6 +46,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  servo asset freshness\n  servo asset freshness 'group:reports' --status fail --json"
     )]
     Freshness(freshness::Options),
+    /// Give what was made of an asset to another name: history, status and data.
+    #[command(
+        after_help = "Rename it in the code and deploy first; renamed_from=\"raw.flights\" there does both at once.\n\nExample:\n  servo asset rename raw.flights raw.arrivals"
+    )]
+    Rename(renames::Options),
     /// Show dependencies between assets as a tree from the sources.
     #[command(
         after_help = "Examples:\n  servo asset graph\n  servo asset graph '+analytics.weekly' --dot | dot -Tsvg > graph.svg"
@@ -64,11 +69,14 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
     if let Command::Freshness(options) = command {
         return freshness::run(location, options, format).await;
     }
+    if let Command::Rename(options) = command {
+        return renames::run(location, options, format).await;
+    }
     if let Command::Lineage(options) = command {
         return lineage::run(location, options, format).await;
     }
     through(location, Need::ReadProject, async |client| match command {
-        Command::Lineage(_) | Command::Freshness(_) => Ok(()),
+        Command::Lineage(_) | Command::Freshness(_) | Command::Rename(_) => Ok(()),
         Command::List { selection } => list(selected(client, selection).await?, format),
         Command::Show { asset, partition } => {
             let detail = client.asset(asset).await?;

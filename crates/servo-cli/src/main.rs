@@ -48,6 +48,7 @@ mod project;
 mod projections;
 mod quarantine;
 mod reconcile;
+mod renames;
 mod retention;
 mod runs;
 mod schedules;

@@ -19,12 +19,15 @@ use crate::target::confirm;
 pub(crate) enum Command {
     /// The partitions of an asset, newest first.
     #[command(
-        after_help = "Examples:\n  servo partition list raw.flights\n  servo partition list raw.flights --limit 1000"
+        after_help = "Examples:\n  servo partition list raw.flights\n  servo partition list raw.flights --status expired --limit 1000"
     )]
     List {
         /// The asset.
         #[arg(value_parser = AssetKey::parse)]
         asset: AssetKey,
+        /// Only those with this status: materialized, last_attempt_failed, never_materialized, expired.
+        #[arg(long)]
+        status: Option<String>,
         /// How many.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
         limit: u16,
@@ -65,8 +68,10 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
-        Command::List { asset, limit, cursor } => {
-            list(location, asset, usize::from(*limit), cursor.clone(), format).await?
+        Command::List { asset, status, limit, cursor } => {
+            let (cursor, state) = (cursor.clone(), status.clone());
+            let which = ListOptions { cursor, state, ..ListOptions::default() };
+            list(location, asset, usize::from(*limit), which, format).await?
         }
         Command::Wipe(options) => return partition_life::wipe(location, options, format).await,
         Command::Mark(options) => return partition_life::mark(location, options, format).await,
@@ -89,10 +94,9 @@ async fn list(
     location: &Location,
     key: &AssetKey,
     limit: usize,
-    cursor: Option<String>,
+    which: ListOptions,
     format: Format,
 ) -> anyhow::Result<()> {
-    let which = ListOptions { cursor, ..ListOptions::default() };
     let (asset, page) = through(location, Need::ReadProject, async |client| {
         let asset = client.asset(key).await?.asset;
         if !asset.partitioned {

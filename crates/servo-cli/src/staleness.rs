@@ -15,8 +15,8 @@ pub(crate) struct StaleOptions {
     /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
     #[arg(default_value = "*")]
     selection: String,
-    /// Only those that are stale for this reason: never-made, code-changed, upstream-newer, upstream-stale,
-    /// freshness-missed.
+    /// Only those that are stale for this reason: never-made, expired, code-changed, upstream-newer,
+    /// upstream-stale, freshness-missed.
     #[arg(long)]
     reason: Option<String>,
     /// How many.

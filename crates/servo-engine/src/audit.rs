@@ -29,6 +29,8 @@ impl Act {
     pub(crate) const WIPE_PARTITIONS: &'static str = "partitions.wipe";
     pub(crate) const MARK_PARTITIONS: &'static str = "partitions.mark";
     pub(crate) const RESTORE_PARTITIONS: &'static str = "partitions.undo";
+    pub(crate) const EXPIRE_PARTITIONS: &'static str = "partitions.expire";
+    pub(crate) const RENAME: &'static str = "asset.rename";
     pub(crate) const SETTINGS: &'static str = "settings.change";
     pub(crate) const PAUSE: &'static str = "dispatch.pause";
     pub(crate) const RESUME: &'static str = "dispatch.resume";
@@ -114,6 +116,10 @@ impl Act {
             Input::RestorePartitions(command) => {
                 Some((Self::new(Self::RESTORE_PARTITIONS, &command.asset, ""), &command.caller))
             }
+            Input::RenameAsset(command) => {
+                let detail = format!("to {}", command.to);
+                Some((Self::new(Self::RENAME, &command.from, detail), &command.caller))
+            }
             Input::Review(command) => {
                 let action = match command.verdict {
                     Verdict::Approve => Self::APPROVE,
@@ -197,6 +203,7 @@ impl Act {
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Released(_)
+            | Input::Moved(_)
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)

@@ -17,7 +17,7 @@ use servo_core::{
 };
 
 use crate::definitions::{AssetDef, NotificationDef, ScheduleDef, SensorDef};
-use crate::effect::Release;
+use crate::effect::{AssetMove, Release};
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
 use crate::event::{ExpiredData, KeyList, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
@@ -49,6 +49,8 @@ pub enum Input {
     MarkPartitions(MarkPartitions),
     /// Undo a wipe that kept the data, or a mark.
     RestorePartitions(RestorePartitions),
+    /// Give an asset another name.
+    RenameAsset(RenameAsset),
     /// Give settings other values.
     ChangeSettings(ChangeSettings),
     /// Pause or resume dispatching.
@@ -87,6 +89,8 @@ pub enum Input {
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
     Released(Release),
+    /// The data of a renamed asset is where it belongs.
+    Moved(AssetMove),
     /// A worker is about to begin an attempt.
     Started(Attempt, Arc<str>),
     /// A heartbeat of a running attempt.
@@ -124,6 +128,7 @@ impl Input {
             Input::WipePartitions(command) => Some(&command.caller),
             Input::MarkPartitions(command) => Some(&command.caller),
             Input::RestorePartitions(command) => Some(&command.caller),
+            Input::RenameAsset(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
             Input::Pause(command) => Some(&command.caller),
             Input::Review(command) => Some(&command.caller),
@@ -146,6 +151,7 @@ impl Input {
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::Released(_)
+            | Input::Moved(_)
             | Input::RegisterWorker(_)
             | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
@@ -369,6 +375,17 @@ pub struct RestorePartitions {
     pub asset: AssetKey,
     /// The event that is undone; the last one that can be if absent.
     pub change: Option<EventId>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Give an asset another name: what was made of it, and its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenameAsset {
+    /// The name that it has.
+    pub from: AssetKey,
+    /// The name from now on.
+    pub to: AssetKey,
     /// Who asks.
     pub caller: Caller,
 }

@@ -6,6 +6,7 @@
 pub mod anti_entropy;
 pub mod backfills;
 pub mod conditions;
+pub mod expiry;
 pub mod freshness;
 pub mod notifications;
 pub mod ready_dispatch;

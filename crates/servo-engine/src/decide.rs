@@ -11,6 +11,7 @@ mod notifications;
 mod partition_life;
 mod partitions;
 mod pauses;
+mod renames;
 mod retention;
 mod review;
 mod schedules;
@@ -105,6 +106,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::WipePartitions(command) => partition_life::wipe(state, command),
         Input::MarkPartitions(command) => partition_life::mark(state, command),
         Input::RestorePartitions(command) => partition_life::restore(state, command),
+        Input::RenameAsset(command) => renames::rename(state, command),
         Input::ChangeSettings(command) => settings::change(state, command),
         Input::Pause(command) => pauses::change(state, command),
         Input::StartWith(command) => settings::start_with(state, command),
@@ -126,6 +128,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         }
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
+        Input::Moved(moved) => renames::moved(state, moved),
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(state, run, task, attempt, worker))
         }

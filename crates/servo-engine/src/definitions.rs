@@ -98,6 +98,7 @@ impl Definitions {
             limits::check(asset, &resources, &mut report);
         }
         let named = names::check(assets, &mut report);
+        names::check_former(&named, &mut report);
         let partitions = partitions::check(&named, &mut report);
         let makers = names::makers(&named, &mut report);
         let deps = dependencies::check(&named, &partitions, &mut report);

@@ -2,7 +2,7 @@
 //! batch is durable, and again after a crash; every one of them is idempotent (INV-4).
 //!
 //! Some effects are acknowledged by an event: [`Effect::Enqueue`] by `DispatchEnqueued`, [`Effect::Release`] by
-//! `MaterializationReleased`, [`Effect::Evaluate`] by the evaluation, [`Effect::Notify`] by `NotificationAttempted`. Until
+//! `MaterializationReleased`, [`Effect::Move`] by `AssetMoved`, [`Effect::Evaluate`] by the evaluation, [`Effect::Notify`] by `NotificationAttempted`. Until
 //! then the state remembers them as rows, and [`unfinished`] finds them there. The others follow from events that are folded: the tables must not advance past a batch before its effects are carried
 //! out, so that folding the tail of the log after a crash brings back every one that may be missing (ADR-074).
 
@@ -27,7 +27,7 @@ use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::DataFormat;
 use crate::notification::Delivery;
-use crate::rows::PartitionStatusRow;
+use crate::rows::{AssetRenameRow, PartitionStatusRow};
 use crate::work::Work;
 
 /// An act in the outside world.
@@ -39,6 +39,8 @@ pub enum Effect {
     Release(Release),
     /// Point `latest.json` of a partition at a materialization.
     Promote(Promotion),
+    /// Move the data of an asset to where its new name is. Acknowledged.
+    Move(AssetMove),
     /// Remove files that do not count.
     Discard(Discard),
     /// Remove everything that a run has staged: none of its attempts is at work any more.
@@ -59,6 +61,7 @@ impl Effect {
         match self {
             Effect::Enqueue(dispatch) => Some(dispatch),
             Effect::Release(_)
+            | Effect::Move(_)
             | Effect::Promote(_)
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
@@ -90,6 +93,23 @@ pub struct Release {
     pub asset: AssetKey,
     pub partition: Option<PartitionKey>,
     pub materialization_id: MaterializationId,
+}
+
+/// Data of an asset that has another name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct AssetMove {
+    pub from: AssetKey,
+    pub to: AssetKey,
+    /// The event that renamed it.
+    pub renamed_by: EventId,
+}
+
+impl AssetMove {
+    /// The move that a rename asks for.
+    pub(crate) fn of(row: &AssetRenameRow) -> Self {
+        Self { from: row.asset_key.clone(), to: row.renamed_to.clone(), renamed_by: row.renamed_event_id }
+    }
 }
 
 /// A materialization that has become the latest of its partition.

@@ -15,6 +15,7 @@ mod partition_life;
 mod partitions;
 mod pauses;
 mod refusals;
+mod renames;
 mod requests;
 mod retention;
 mod runs;
@@ -41,10 +42,11 @@ pub use notifications::{
     NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
     NotificationTested, QueueServiceChanged, RuleChange,
 };
-pub use partition_life::{KeyList, PartitionsMarked, PartitionsRestored, PartitionsWiped};
+pub use partition_life::{KeyList, PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
+pub use renames::{AssetMoved, AssetRenamed};
 pub use requests::{RequestAnswered, RunKeyConflicted};
 pub use retention::{ExpiredData, RetentionApplied};
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
@@ -321,6 +323,12 @@ events! {
     PartitionsMarked = 131,
     /// A wipe or a mark was undone.
     PartitionsRestored = 132,
+    /// Partitions are older than their asset keeps them.
+    PartitionsExpired = 133,
+    /// Intent: an asset has another name, and its data is moved there.
+    AssetRenamed = 134,
+    /// Acknowledgement: the data of a renamed asset is where its name is.
+    AssetMoved = 135,
     /// A notification rule is new, or its definition has changed.
     NotificationRuleDefined = 150,
     /// A notification rule was paused, resumed or removed.

@@ -20,6 +20,7 @@ mod partition_life;
 mod partitions;
 mod pauses;
 mod propagate;
+mod renames;
 mod requests;
 mod retention;
 mod reviews;
@@ -175,6 +176,13 @@ impl State {
                 partition_life::marked(self, at, payload, &event.idempotency_key)
             }
             EventData::PartitionsRestored(payload) => partition_life::restored(self, at, payload),
+            EventData::PartitionsExpired(payload) => {
+                partition_life::expired(self, at, payload, &event.idempotency_key)
+            }
+            EventData::AssetRenamed(payload) => {
+                renames::renamed(self, at, &event.principal, payload, &event.idempotency_key)
+            }
+            EventData::AssetMoved(payload) => renames::moved(self, at, payload),
             EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
             EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
             EventData::NotificationTested(payload) => {

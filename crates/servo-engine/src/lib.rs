@@ -64,12 +64,13 @@ pub use command::{
     ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
     CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
     MarkPartitions, NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage, RegisterWorker,
-    Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange,
-    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions, WorkerLeaves,
+    RenameAsset, Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange,
+    SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions,
+    WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
-pub use effect::{Discard, Dispatch, Effect, Expired, Promotion, Release};
+pub use effect::{AssetMove, Discard, Dispatch, Effect, Expired, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};

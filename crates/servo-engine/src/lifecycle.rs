@@ -251,6 +251,8 @@ named_enum! {
         Materialized = "MATERIALIZED",
         /// There is, but the last attempt to renew it failed.
         LastAttemptFailed = "LAST_ATTEMPT_FAILED",
+        /// There was, and it was kept for as long as its asset says.
+        Expired = "EXPIRED",
     }
 }
 

@@ -94,6 +94,10 @@ pub enum Refusal {
          happened to since"
     )]
     NothingToUndo { asset: AssetKey },
+    #[error("there is no asset {asset}, and never was; `servo asset list` shows what there is")]
+    UnknownAsset { asset: AssetKey },
+    #[error("{from} cannot be renamed to {to}: {problem}")]
+    CannotRename { from: AssetKey, to: AssetKey, problem: String },
     #[error("the reason is longer than {limit} characters, which is the most")]
     LongReason { limit: usize },
     #[error(transparent)]
@@ -166,6 +170,8 @@ impl Refusal {
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::PartitionBusy { .. } => "partition_busy",
             Refusal::NothingToUndo { .. } => "nothing_to_undo",
+            Refusal::UnknownAsset { .. } => "unknown_asset",
+            Refusal::CannotRename { .. } => "cannot_rename",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
             Refusal::UnknownNotification { .. } => "unknown_notification",
@@ -204,6 +210,7 @@ impl Refusal {
             Refusal::UnknownRun { .. }
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
+            | Refusal::UnknownAsset { .. }
             | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownCondition { .. }
             | Refusal::UnknownSchedule { .. }
@@ -228,6 +235,7 @@ impl Refusal {
             | Refusal::NothingDeployed { .. }
             | Refusal::PartitionBusy { .. }
             | Refusal::NothingToUndo { .. }
+            | Refusal::CannotRename { .. }
             | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::Forbidden { .. } => RefusalKind::Forbidden,

@@ -32,8 +32,10 @@ pub struct MadeData {
 /// A superseded materialization that the rules do not keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superseded {
-    /// Which.
+    /// Which, by the name that its asset has now.
     pub data: ExpiredData,
+    /// The name that its asset had when it was made.
+    pub made_as: AssetKey,
     /// The events between which it was the latest of its partition.
     pub latest_between: (EventId, EventId),
 }
@@ -46,7 +48,9 @@ pub fn superseded(state: &State, now: Timestamp, made: Vec<MadeData>) -> Vec<Sup
     let kept = settings.keep_superseded_versions as usize;
     let mut partitions: BTreeMap<(AssetKey, Option<PartitionKey>), Vec<MadeData>> = BTreeMap::new();
     for data in made {
-        partitions.entry((data.asset.clone(), data.partition.clone())).or_default().push(data);
+        // Data is where the name of today is.
+        let now = state.current_name(&data.asset, data.event);
+        partitions.entry((now, data.partition.clone())).or_default().push(data);
     }
     let mut found = Vec::new();
     for ((asset, partition), mut versions) in partitions {
@@ -64,7 +68,8 @@ pub fn superseded(state: &State, now: Timestamp, made: Vec<MadeData>) -> Vec<Sup
                     materialization_id: data.id,
                     byte_size: data.byte_size,
                 };
-                found.push(Superseded { data: expired, latest_between: (data.event, newer.event) });
+                let (made_as, latest_between) = (data.asset.clone(), (data.event, newer.event));
+                found.push(Superseded { data: expired, made_as, latest_between });
             }
         }
     }
@@ -93,10 +98,12 @@ impl Read {
 
     /// Whether a superseded materialization is among them.
     pub fn has(&self, superseded: &Superseded) -> bool {
-        let Superseded { data, latest_between: (from, to) } = superseded;
-        let asset = &data.asset_key;
-        self.named.contains(&(data.materialization_id, asset.clone()))
-            || self.counted.range((asset.clone(), *from)..(asset.clone(), *to)).next().is_some()
+        let Superseded { data, made_as, latest_between: (from, to) } = superseded;
+        // It may have been read under either name.
+        [&data.asset_key, made_as].into_iter().any(|asset| {
+            self.named.contains(&(data.materialization_id, asset.clone()))
+                || self.counted.range((asset.clone(), *from)..(asset.clone(), *to)).next().is_some()
+        })
     }
 }
 
@@ -113,13 +120,20 @@ impl InUse {
     pub(crate) fn of(state: &State) -> Self {
         let mut in_use = Self::default();
         let made = state.runs().flat_map(|run| run.tasks.iter()).filter(|task| counts(state, task));
-        for read in open_attempts(state).chain(made).flat_map(|task| &task.provenance.inputs) {
-            match &read.pieces {
+        let read = |task: &'_ Task| {
+            let as_of = task.inputs_as_of.unwrap_or(EventId::NIL);
+            let inputs = task.provenance.inputs.iter();
+            inputs
+                .map(|read| (state.current_name(&read.asset, as_of), read.pieces.clone()))
+                .collect::<Vec<_>>()
+        };
+        for (asset, pieces) in open_attempts(state).chain(made).flat_map(read) {
+            match pieces {
                 PiecesRead::Named(pieces) => {
-                    in_use.named.extend(pieces.iter().map(|piece| (piece.id, read.asset.clone())));
+                    in_use.named.extend(pieces.iter().map(|piece| (piece.id, asset.clone())));
                 }
                 PiecesRead::Counted { .. } => {
-                    in_use.assets.insert(read.asset.clone());
+                    in_use.assets.insert(asset);
                 }
             }
         }
@@ -170,6 +184,7 @@ fn before(now: Timestamp, keep: Millis) -> Option<Timestamp> {
 /// Whether the latest of some asset was made by a task.
 fn counts(state: &State, task: &Task) -> bool {
     let is_latest = |asset: AssetKey| {
+        let asset = state.current_name(&asset, task.version);
         state.latest(&asset, task.key.partition().as_ref()).map(Materialized::id) == task.materialization
     };
     task.materialization.is_some() && task.assets().any(is_latest)
@@ -206,6 +221,12 @@ impl Readers {
             }
         }
         readers
+    }
+
+    /// A run that reads something of an asset now.
+    pub(crate) fn of_asset(&self, asset: &AssetKey) -> Option<RunId> {
+        let named = || self.named.iter().find(|((_, of), _)| of == asset).map(|(_, run)| *run);
+        self.assets.get(asset).copied().or_else(named)
     }
 
     /// A run that reads a materialization now.

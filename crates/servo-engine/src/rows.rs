@@ -8,6 +8,7 @@
 
 mod answers;
 mod asset_definitions;
+mod asset_renames;
 mod asset_states;
 mod audit;
 mod backfills;
@@ -44,6 +45,7 @@ mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
+pub use asset_renames::AssetRenameRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
@@ -102,6 +104,7 @@ macro_rules! tables {
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
+                backfills: BackfillRow,
                 backfill_chunks: BackfillChunkRow,
                 condition_evaluations: ConditionEvaluationRow,
                 notifications: NotificationRow,
@@ -114,6 +117,7 @@ macro_rules! tables {
                 asset_states: AssetStateRow,
                 partition_status: PartitionStatusRow,
                 partition_undo: PartitionUndoRow,
+                asset_renames: AssetRenameRow,
                 quarantine: QuarantineRow,
                 dynamic_partitions: DynamicPartitionRow,
                 partition_sets: PartitionSetRow,
@@ -124,7 +128,6 @@ macro_rules! tables {
                 sensor_definitions: SensorDefinitionRow,
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
-                backfills: BackfillRow,
                 condition_state: ConditionStateRow,
                 condition_requests: ConditionRequestRow,
                 notification_rules: NotificationRuleRow,

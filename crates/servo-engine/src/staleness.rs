@@ -3,7 +3,7 @@
 //! It is computed from a state when somebody asks, and never stored (ADR-140). A partition is stale for the first of
 //! these reasons that holds:
 //!
-//! 1. it was never made;
+//! 1. it was never made, or was and has expired;
 //! 2. its asset is deployed with another code version than the one that made it;
 //! 3. something that it reads has other content since the event that decided what was read (ADR-086); content that
 //!    was made again and is the same is not newer;
@@ -119,6 +119,8 @@ pub struct Attempted<'a> {
     pub failing: &'a PartitionSet,
     /// Those that were never made.
     pub never_made: &'a PartitionSet,
+    /// Made, and too old to count.
+    pub expired: &'a PartitionSet,
 }
 
 /// The stale partitions at one moment.
@@ -140,8 +142,8 @@ impl StaleView<'_> {
     /// The partitions of an asset that were ever attempted, by how they fare; none unless it was asked for or is
     /// upstream of what was.
     pub fn attempted(&self, asset: u32) -> Option<Attempted<'_>> {
-        let Track { made, failing, never_made, .. } = self.tracks.get(&asset)?;
-        Some(Attempted { made, failing, never_made })
+        let Track { made, failing, never_made, expired, .. } = self.tracks.get(&asset)?;
+        Some(Attempted { made, failing, never_made, expired })
     }
 
     /// Why a partition is stale; none if it is not, or is no partition of what was looked at.

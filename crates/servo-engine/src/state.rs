@@ -23,6 +23,7 @@ mod partition_status;
 mod pauses;
 mod prior_status;
 mod quarantine;
+mod renames;
 mod run;
 mod run_keys;
 mod run_rows;
@@ -80,6 +81,7 @@ pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
+pub(crate) use renames::Renames;
 pub(crate) use run::LastFound;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
@@ -96,11 +98,16 @@ use crate::event::Event;
 use crate::fold::{self, At, conditions as folded};
 use crate::lifecycle::BackfillState;
 use crate::rows::{
-    AuditRow, BackfillChunkRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
+    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
     PartitionStatusRow, PauseRow, QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
     SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
+
+/// Backfills of which nothing can change any more and that are kept in memory, and ranges of partitions that they have
+/// together.
+const RECENT_BACKFILLS: usize = 1_000;
+const RECENT_RANGES: usize = 100_000;
 
 /// Open attempts that make an asset, in runs that go on: what they store will count.
 pub(crate) fn making<'a>(state: &'a State, asset: &'a AssetKey) -> impl Iterator<Item = (TaskRef, &'a Task)> {
@@ -133,6 +140,7 @@ pub struct State {
     pub(crate) dynamic: Arc<DynamicPartitions>,
     pub(crate) asset_states: AssetStates,
     pub(crate) statuses: Statuses,
+    pub(crate) renames: Renames,
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) schedules: Schedules,
@@ -174,6 +182,7 @@ impl State {
             dynamic: Arc::default(),
             asset_states: AssetStates::default(),
             statuses: Statuses::default(),
+            renames: Renames::default(),
             quarantine: Quarantine::default(),
             schedules: Schedules::default(),
             sensors: Sensors::default(),
@@ -395,6 +404,43 @@ impl State {
         found.into_iter().map(|(change, (at, count))| (change, at, count)).collect()
     }
 
+    /// Whether something is known of an asset beside its definition: attempts, data, checks, what waits for review.
+    pub fn has_history(&self, asset: &AssetKey) -> bool {
+        self.statuses.of_asset(asset).next().is_some()
+            || self.statuses.priors(asset).next().is_some()
+            || self.asset_states.get(asset).is_some()
+            || self.quarantine.rows().any(|row| row.asset_key == *asset)
+    }
+
+    /// Schedules and sensors whose selection has the name of an asset in it.
+    pub fn named_by(&self, asset: &AssetKey) -> Vec<String> {
+        let (shown, canonical) = (asset.to_string(), asset.canonical());
+        let names = |selection: &Option<String>| {
+            let words = selection.as_deref().unwrap_or_default();
+            let mut words = words.split(|c: char| c.is_whitespace() || "+()".contains(c));
+            words.any(|word| word == shown || word == canonical)
+        };
+        let schedules = self.schedules().filter(|schedule| names(&schedule.definition.selection));
+        let sensors = self.sensors().filter(|sensor| names(&sensor.definition.selection));
+        let schedules = schedules.map(|schedule| format!("schedule {}", schedule.definition.name));
+        schedules.chain(sensors.map(|sensor| format!("sensor {}", sensor.definition.name))).collect()
+    }
+
+    /// The name that an asset has today which was called so when an event was written.
+    pub fn current_name(&self, name: &AssetKey, event: EventId) -> AssetKey {
+        self.renames.current(name, event)
+    }
+
+    /// Whether something else was called so before.
+    pub fn was_renamed(&self, name: &AssetKey) -> bool {
+        self.renames.has(name)
+    }
+
+    /// The names that an asset has had before the one it has: those of its rows of history.
+    pub fn former_names(&self, asset: &AssetKey) -> BTreeSet<AssetKey> {
+        self.renames.former(asset)
+    }
+
     /// The status of a partition; none if it was never attempted.
     pub fn partition_status(
         &self,
@@ -538,7 +584,12 @@ impl State {
         self.backfills.get(id).map(|backfill| &**backfill)
     }
 
-    /// All backfills, from the first to the last.
+    /// Backfills that left memory and that the tables do not have yet.
+    pub fn ended_backfills(&self) -> impl Iterator<Item = &BackfillRow> {
+        self.changes.ended_backfills.iter().map(|row| &**row)
+    }
+
+    /// All backfills in memory, from the first to the last.
     pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
         self.backfills.values().map(|backfill| &**backfill)
     }
@@ -631,6 +682,7 @@ impl State {
         index.backfills = open.map(|backfill| backfill.id).collect();
         let due = self.freshness.iter().filter_map(|(asset, it)| Some((it.due_at?, asset.clone())));
         index.freshness = due.collect();
+        index.expiring = self.all_expiring();
         index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
         let due = self.notifications.rows();
         index.notifications = due
@@ -759,6 +811,52 @@ impl State {
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
     }
 
+    /// Changes the status of a partition through its index.
+    pub(crate) fn change_status<R>(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        change: impl FnOnce(&mut Statuses) -> R,
+    ) -> R {
+        let Some(after) = self.expires_after(asset) else { return change(&mut self.statuses) };
+        let expires = |statuses: &Statuses| statuses.get(asset, partition)?.expires_at(after);
+        let before = expires(&self.statuses);
+        let changed = change(&mut self.statuses);
+        self.index.replace_expiry(asset, partition, before, expires(&self.statuses));
+        changed
+    }
+
+    /// When the next partition expires.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.index.expiring.first().map(|(at, ..)| *at)
+    }
+
+    /// For how long a materialization of a deployed asset counts; none if for ever.
+    pub(crate) fn expires_after(&self, asset: &AssetKey) -> Option<Millis> {
+        self.definitions.get(asset)?.expires_after_ms
+    }
+
+    /// When partitions of assets expire, of all assets that say so.
+    fn all_expiring(&self) -> BTreeSet<(Timestamp, AssetKey, Option<PartitionKey>)> {
+        let assets = self.definitions.iter().filter(|(_, asset, _)| asset.expires_after_ms.is_some());
+        assets.flat_map(|(key, _, _)| self.expiring(key)).collect()
+    }
+
+    /// When the partitions of an asset expire.
+    pub(crate) fn expiring(
+        &self,
+        asset: &AssetKey,
+    ) -> impl Iterator<Item = (Timestamp, AssetKey, Option<PartitionKey>)> {
+        let after = self.expires_after(asset);
+        let known = after.into_iter().flat_map(|_| self.statuses.of_asset(asset));
+        known.filter_map(move |(text, status)| {
+            let at = status.expires_at(after?)?;
+            let key =
+                text.map(|text| PartitionKey::parse(&text).expect("the text of a partition key parses"));
+            Some((at, asset.clone(), key))
+        })
+    }
+
     /// Sets the freshness of an asset through its index, or removes it.
     pub(crate) fn change_freshness(&mut self, asset: &AssetKey, freshness: Option<AssetFreshness>) {
         let before = self.freshness.get(asset).and_then(|known| known.due_at);
@@ -790,6 +888,11 @@ impl State {
             self.index.backfills.remove(&id);
         }
         self.changes.backfills.insert(id);
+        self.backfills.is_over(id);
+        while let Some(left) = self.backfills.take_over(RECENT_BACKFILLS, RECENT_RANGES) {
+            self.changes.ended_backfills.push(Arc::new(left.backfill.row()));
+            left.chunks.into_iter().for_each(|chunk| self.changes.ended_chunks.push(chunk));
+        }
     }
 
     /// Adds a chunk of a backfill, or changes one.

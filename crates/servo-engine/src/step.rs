@@ -15,10 +15,11 @@ use crate::controllers::{
 };
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
-use crate::effect::{self, Effect, Release};
+use crate::effect::{self, AssetMove, Effect, Release};
 use crate::event::{Causation, Event, EventData};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use crate::rows::AssetRenameRow;
 use crate::state::{Due, State};
 
 /// Most rounds of controllers within a step; the rest comes with the next one.
@@ -140,6 +141,7 @@ impl Engine {
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let freshness = self.state.index.freshness.first().map(|(at, _)| *at).filter(|_| self.may_tick());
+        let expiring = self.state.next_expiry().filter(|_| self.freshness != Freshness::Lagging);
         let backfills = self.open_backfills().next().map(|_| now);
         let conditions = self.watch.next_deadline(&self.state, now).filter(|_| self.may_tick());
         let notifications = self.next_notification();
@@ -147,6 +149,7 @@ impl Engine {
             .into_iter()
             .chain(automation)
             .chain(freshness)
+            .chain(expiring)
             .chain(backfills)
             .chain(notifications)
             .chain(conditions)
@@ -314,6 +317,18 @@ impl Engine {
         }
     }
 
+    /// Lets partitions expire whose time has come. Whoever has the workspace does, also if only for a moment: what is
+    /// asked for next should not be planned with them.
+    fn run_expiry(&mut self, now: Timestamp, step: &mut Step) {
+        if self.freshness == Freshness::Lagging {
+            return;
+        }
+        for _ in 0..MAX_TICKS {
+            let Some(wanted) = controllers::expiry::reconcile(&self.state, now) else { return };
+            self.react(wanted, now, step);
+        }
+    }
+
     /// Requests what conditions became true for; false if there was nothing to do.
     fn run_conditions(&mut self, now: Timestamp, step: &mut Step) -> bool {
         let facts = self.state.changes.take_facts();
@@ -411,6 +426,7 @@ impl Engine {
 
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
+        self.run_expiry(now, step);
         self.run_automation(now, step);
         self.run_freshness(now, step);
         self.run_liveness(now, step);
@@ -486,6 +502,9 @@ impl Engine {
         } else if let EventData::MaterializationApproved(approved) = intent {
             let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
             Some(Effect::Release(Release::of(row)))
+        } else if let EventData::AssetRenamed(renamed) = intent {
+            let asked = |row: &&AssetRenameRow| row.asset_key == renamed.asset_key;
+            self.state.renames.moving().find(asked).map(|row| Effect::Move(AssetMove::of(row)))
         } else if let EventData::ScheduleEvaluationRequested(request) = intent {
             let evaluation =
                 effect::of_schedule(&self.state, self.state.schedules.get(request.schedule_id)?)?;

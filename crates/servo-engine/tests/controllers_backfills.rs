@@ -548,3 +548,35 @@ fn the_same_request_is_the_same_backfill_and_another_one_under_its_id_is_a_confl
     assert_eq!(world.ask(Input::CreateBackfill(command)).unwrap_err().code(), "idempotency_conflict");
     assert_eq!(world.state().backfills().count(), 1);
 }
+
+#[test]
+fn backfills_that_ended_long_ago_leave_memory_with_their_chunks_and_are_written_once() {
+    let mut world = month();
+    let first = create(&mut world, request("t.a", "2024-01-01..2024-01-02"));
+    play(&mut world, |_| false, |_| false);
+    assert_eq!(backfill(&world, first).state, BackfillState::Succeeded);
+    let open = create(&mut world, request("t.a", "2024-01-01..2024-01-02"));
+    change(&mut world, open, BackfillChange::Pause).expect("paused");
+    let mut written = Vec::new();
+    let mut chunks = Vec::new();
+    for _ in 0..1_000 {
+        world.engine.set_backfills(false);
+        let id = create(&mut world, request("t.a", "2024-01-01..2024-01-02"));
+        change(&mut world, id, BackfillChange::Cancel).expect("cancelled");
+        let delta = world.engine.state_mut().take_delta();
+        written.extend(delta.ended.backfills.iter().map(|row| row.backfill_id));
+        chunks.extend(delta.ended.backfill_chunks.iter().map(|row| row.backfill_id));
+        assert_eq!(delta.gone.backfills.len(), delta.ended.backfills.len());
+    }
+    assert_eq!(written, [first], "the one that ended first, and no other");
+    assert_eq!(chunks, [first]);
+    assert!(world.state().backfill(first).is_none());
+    assert!(world.state().backfill_chunks().all(|row| row.backfill_id != first));
+    assert!(world.state().backfill(open).is_some(), "one that is paused stays, however old it is");
+    assert_eq!(world.state().backfills().count(), 1_001);
+    let refused = change(&mut world, first, BackfillChange::Pause);
+    assert!(matches!(refused, Err(Refusal::UnknownBackfill { .. })), "{refused:?}");
+    let rows = world.state().rows();
+    let restored = State::from_rows(tenant(), workspace(), rows.clone()).expect("its own rows fit");
+    assert_eq!(restored.rows(), rows);
+}

@@ -63,6 +63,7 @@ fn pending(world: &World) -> Evaluation {
         Effect::Evaluate(evaluation) => Some(*evaluation),
         Effect::Enqueue(_)
         | Effect::Release(_)
+        | Effect::Move(_)
         | Effect::Promote(_)
         | Effect::Discard(_)
         | Effect::ClearStaging(_)

@@ -244,6 +244,9 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (130, "PartitionsWiped"),
         (131, "PartitionsMarked"),
         (132, "PartitionsRestored"),
+        (133, "PartitionsExpired"),
+        (134, "AssetRenamed"),
+        (135, "AssetMoved"),
         (150, "NotificationRuleDefined"),
         (151, "NotificationRuleChanged"),
         (152, "NotificationTested"),
@@ -311,7 +314,7 @@ fn names_of_states_and_reasons_never_change() {
     assert_eq!(names(servo_engine::Origin::ALL.iter().map(|s| s.name()).collect()), "code api");
     assert_eq!(
         names(servo_engine::DataStatus::ALL.iter().map(|s| s.name()).collect()),
-        "NEVER_MATERIALIZED MATERIALIZED LAST_ATTEMPT_FAILED"
+        "NEVER_MATERIALIZED MATERIALIZED LAST_ATTEMPT_FAILED EXPIRED"
     );
     assert_eq!(
         names(DataFormat::ALL.iter().map(|s| s.name()).collect()),

@@ -81,6 +81,9 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
                 | EventData::PartitionsWiped(_)
                 | EventData::PartitionsMarked(_)
                 | EventData::PartitionsRestored(_)
+                | EventData::PartitionsExpired(_)
+                | EventData::AssetRenamed(_)
+                | EventData::AssetMoved(_)
                 | EventData::WorkerRegistered(_)
                 | EventData::WorkerChanged(_)
                 | EventData::WorkerLeft(_)
@@ -167,6 +170,9 @@ impl AssetPartition {
             | EventData::PartitionsWiped(_)
             | EventData::PartitionsMarked(_)
             | EventData::PartitionsRestored(_)
+            | EventData::PartitionsExpired(_)
+            | EventData::AssetRenamed(_)
+            | EventData::AssetMoved(_)
             | EventData::RequestRefused(_)
             | EventData::WorkerRegistered(_)
             | EventData::WorkerChanged(_)
@@ -405,6 +411,7 @@ proptest! {
             Effect::Discard(discard) => Some(discard),
             Effect::Enqueue(_)
             | Effect::Release(_)
+            | Effect::Move(_)
             | Effect::Promote(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
@@ -478,11 +485,15 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules, backfills, conditions, freshness and retention have stories of their own, in `controllers_schedules`,
-    // `controllers_backfills`, `controllers_conditions`, `freshness` and `retention_rules`.
+    // Schedules, backfills, conditions, freshness, expiry, renames and retention have stories of their own, in
+    // `controllers_schedules`, `controllers_backfills`, `controllers_conditions`, `freshness`, `expiry`, `renames` and
+    // `retention_rules`.
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
             || kind == EventKind::RetentionApplied
+            || kind == EventKind::PartitionsExpired
+            || kind == EventKind::AssetRenamed
+            || kind == EventKind::AssetMoved
             // Tests of `controllers_notifications` are about these two.
             || kind == EventKind::NotificationTested
             || kind == EventKind::QueueServiceChanged

@@ -178,8 +178,13 @@ fn what_an_attempt_at_work_was_told_to_read_stays_until_it_has_ended() {
     world.wait(1);
     make(&mut world);
     let data = tables(&mut world);
-    let found =
-        || vec![Superseded { data: expired(&data[0]), latest_between: (data[0].event, data[1].event) }];
+    let found = || {
+        vec![Superseded {
+            data: expired(&data[0]),
+            made_as: data[0].asset.clone(),
+            latest_between: (data[0].event, data[1].event),
+        }]
+    };
     assert_eq!(removable(world.state(), found(), &Read::default()), []);
     assert_eq!(apply(&mut world, vec![expired(&data[0])], false), (Change::Duplicate, vec![]));
     world.ask(Input::Started(attempt.clone(), "w1".into())).expect("begun");

@@ -2,8 +2,8 @@
 
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, ScheduleId, SensorId};
 use servo_engine::rows::{
-    BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, Row, ScheduleTickRow,
-    SensorEvalRow,
+    BackfillChunkRow, BackfillRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, Row,
+    ScheduleTickRow, SensorEvalRow,
 };
 
 use crate::batch::Batch;
@@ -72,6 +72,21 @@ impl Projection {
         self.newest_of(&backfill.to_string(), before, limit, accepts).await
     }
 
+    /// A backfill that has left memory.
+    pub async fn backfill(&self, id: BackfillId) -> Result<Option<BackfillRow>, Error> {
+        Ok(self.newest_of(&id.to_string(), None, 1, |_| true).await?.pop())
+    }
+
+    /// Backfills that have left memory and are accepted, from the last to the first, beginning before an event.
+    pub async fn backfills(
+        &self,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillRow) -> bool,
+    ) -> Result<Vec<BackfillRow>, Error> {
+        self.newest(None, before, limit, accepts).await
+    }
+
     /// Materializations of an asset that are in the tables, from the newest to the oldest, beginning before an event.
     pub async fn materializations_of(
         &self,
@@ -91,6 +106,17 @@ impl Projection {
         limit: usize,
         accepts: impl Fn(&R) -> bool,
     ) -> Result<Vec<R>, Error> {
+        self.newest(Some(about), before, limit, accepts).await
+    }
+
+    /// The same of all rows, if they need not be about something.
+    async fn newest<R: Row + StoredRow>(
+        &self,
+        about: Option<&str>,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&R) -> bool,
+    ) -> Result<Vec<R>, Error> {
         let Some(lookup) = R::LOOKUP.first().copied() else { return Ok(Vec::new()) };
         let mut files: Vec<&FileRef> = self.manifest.immutable(R::TABLE).iter().collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.max_key));
@@ -105,7 +131,9 @@ impl Projection {
             }
             let open = self.files.open(file).await?;
             for group in 0..open.groups() {
-                if !open.may_hold(group, lookup, about)? {
+                if let Some(about) = about
+                    && !open.may_hold(group, lookup, about)?
+                {
                     continue;
                 }
                 let rows = self.files.group(&open, group, None).await?;
@@ -114,7 +142,7 @@ impl Projection {
                 let subjects = batch.column::<String>(lookup)?;
                 let mut wanted = Vec::new();
                 for row in 0..batch.len() {
-                    if subjects.get(row)? == about {
+                    if about.is_none_or(|about| subjects.get(row).is_ok_and(|subject| subject == about)) {
                         wanted.push(row);
                     }
                 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow,
-    NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
+    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, DepSetRow, EdgeRow,
+    MaterializationInputRow, NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow,
+    SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -52,6 +53,7 @@ pub(crate) struct InFlight {
     pub(crate) ticks: Vec<ScheduleTickRow>,
     pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) notifications: Vec<NotificationRow>,
+    pub(crate) backfills: Vec<BackfillRow>,
     pub(crate) chunks: Vec<BackfillChunkRow>,
     pub(crate) evaluations: Vec<ConditionEvaluationRow>,
 }
@@ -84,6 +86,7 @@ impl FlushTracker {
             ticks: delta.ended.schedule_ticks.clone(),
             evals: delta.ended.sensor_evals.clone(),
             notifications: delta.ended.notifications.clone(),
+            backfills: delta.ended.backfills.clone(),
             chunks: delta.ended.backfill_chunks.clone(),
             evaluations: delta.ended.condition_evaluations.clone(),
         }));

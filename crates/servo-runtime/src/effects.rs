@@ -48,6 +48,7 @@ impl Effects {
                 Effect::Evaluate(evaluation) => self.evaluations.begin(*evaluation),
                 Effect::Notify(delivery) => self.notifications.begin(*delivery),
                 Effect::Release(_)
+                | Effect::Move(_)
                 | Effect::Promote(_)
                 | Effect::Discard(_)
                 | Effect::ClearStaging(_)

@@ -123,7 +123,16 @@ impl Workspace {
         if let Some(projection) = self.projection() {
             found.extend(projection.lineage(side, wanted).await?);
         }
-        Ok(found)
+        // Names of today, whatever the assets were called then.
+        let name = |state: &servo_engine::State| {
+            for row in &mut found {
+                let read = row.inputs_as_of.unwrap_or(row.row_version);
+                row.asset_key = state.current_name(&row.asset_key, row.row_version);
+                row.upstream_asset_key = state.current_name(&row.upstream_asset_key, read);
+            }
+            found
+        };
+        self.read(name).await
     }
 }
 

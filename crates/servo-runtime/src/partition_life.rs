@@ -3,7 +3,8 @@
 use servo_core::{AssetKey, EventId};
 use servo_engine::requests::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
 use servo_engine::{
-    AttemptOutcome, Caller, PartitionsReply, Refusal, RestorePartitions, State, WipePartitions,
+    AttemptOutcome, Caller, Change, PartitionsReply, Refusal, RenameAsset, RestorePartitions, State,
+    WipePartitions,
 };
 
 use crate::error::Error;
@@ -83,6 +84,12 @@ impl Workspace {
                 answered => return answered,
             }
         }
+    }
+
+    /// Gives what was made of an asset to another name; answers when that is durable. Data follows a moment later, and
+    /// nothing that makes or reads it is handed out before.
+    pub async fn rename_asset(&self, from: AssetKey, to: AssetKey, caller: Caller) -> Result<Change, Error> {
+        self.ask(RenameAsset { from, to, caller }).await
     }
 
     /// Undoes a wipe that kept the data, or a mark; the last one of the asset that can be undone if none is named.

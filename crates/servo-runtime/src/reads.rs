@@ -4,13 +4,14 @@
 //! merged, rather than missed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, RunId, ScheduleId, SensorId};
-use servo_engine::Run;
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, RunRow,
-    ScheduleTickRow, SensorEvalRow,
+    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, MaterializationRow, NotificationRow,
+    RunRow, ScheduleTickRow, SensorEvalRow,
 };
+use servo_engine::{Backfill, BackfillState, Run};
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
@@ -240,6 +241,79 @@ impl Workspace {
         Ok(found)
     }
 
+    /// A backfill, hot or old.
+    pub async fn backfill(&self, id: BackfillId) -> Result<Option<Arc<Backfill>>, Error> {
+        let hot = self.read(move |state| {
+            let left = state.ended_backfills().find(|row| row.backfill_id == id);
+            let known = state.backfill(id).cloned();
+            known.or_else(|| left.map(|row| Backfill::from_row(row.clone())))
+        });
+        if let Some(known) = hot.await? {
+            return Ok(Some(Arc::new(known)));
+        }
+        for moving in self.inner.flushes.in_flight() {
+            if let Some(row) = moving.backfills.iter().find(|row| row.backfill_id == id) {
+                return Ok(Some(Arc::new(Backfill::from_row(row.clone()))));
+            }
+        }
+        let Some(projection) = self.projection() else { return Ok(None) };
+        Ok(projection.backfill(id).await?.map(|row| Arc::new(Backfill::from_row(row))))
+    }
+
+    /// The backfill that an event has created, hot or old.
+    pub async fn backfill_created_by(&self, event: EventId) -> Result<Option<Arc<Backfill>>, Error> {
+        let hot = self.read(move |state| {
+            let left = state.ended_backfills().find(|row| row.created_event_id == event);
+            let known = state.backfills().rev().find(|backfill| backfill.created == event);
+            known.cloned().or_else(|| left.map(|row| Backfill::from_row(row.clone())))
+        });
+        if let Some(known) = hot.await? {
+            return Ok(Some(Arc::new(known)));
+        }
+        for moving in self.inner.flushes.in_flight() {
+            if let Some(row) = moving.backfills.iter().find(|row| row.created_event_id == event) {
+                return Ok(Some(Arc::new(Backfill::from_row(row.clone()))));
+            }
+        }
+        let Some(projection) = self.projection() else { return Ok(None) };
+        let after = EventId::from_u128(event.to_u128() + 1);
+        let found = projection.backfills(Some(after), 1, |row| row.created_event_id == event).await?;
+        Ok(found.into_iter().next().map(|row| Arc::new(Backfill::from_row(row))))
+    }
+
+    /// The newest backfills that are accepted, from the last to the first, beginning before one.
+    pub async fn backfills(
+        &self,
+        before: Option<BackfillId>,
+        limit: usize,
+        accepts: impl Fn(BackfillState) -> bool + Sync,
+    ) -> Result<Vec<Arc<Backfill>>, Error> {
+        let is_before = |id: BackfillId| before.is_none_or(|before| id < before);
+        let is_wanted = |row: &&BackfillRow| is_before(row.backfill_id) && accepts(row.state);
+        let hot = self.read(|state| {
+            let known = state.backfills().rev().filter(|it| is_before(it.id) && accepts(it.state));
+            let mut found: Vec<Backfill> = known.take(limit).cloned().collect();
+            let left = state.ended_backfills().filter(is_wanted);
+            found.extend(left.map(|row| Backfill::from_row(row.clone())));
+            found
+        });
+        let mut found: BTreeMap<BackfillId, Arc<Backfill>> =
+            hot.await?.into_iter().map(|backfill| (backfill.id, Arc::new(backfill))).collect();
+        let mut add = |row: BackfillRow| {
+            found.entry(row.backfill_id).or_insert_with(|| Arc::new(Backfill::from_row(row)));
+        };
+        for moving in self.inner.flushes.in_flight() {
+            moving.backfills.iter().filter(is_wanted).cloned().for_each(&mut add);
+        }
+        if let Some(projection) = self.projection() {
+            // A backfill is created in the millisecond of its id.
+            let before = before.map(|id| EventId::from_parts(id.timestamp_ms() + 1, 0));
+            let old = projection.backfills(before, limit, |row| is_wanted(&row)).await?;
+            old.into_iter().for_each(add);
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
     /// The chunks of a backfill that are accepted, from the last to the first, beginning before the event that planned
     /// one.
     pub async fn backfill_chunks(
@@ -275,10 +349,28 @@ impl Workspace {
         before: Option<EventId>,
         limit: usize,
     ) -> Result<Vec<MaterializationRow>, Error> {
-        match self.projection() {
-            Some(projection) => Ok(projection.materializations_of(asset, before, limit).await?),
-            None => Ok(Vec::new()),
+        let Some(projection) = self.projection() else { return Ok(Vec::new()) };
+        let mut found = projection.materializations_of(asset, before, limit).await?;
+        let former = self.read(|state| state.former_names(asset)).await?;
+        for name in &former {
+            found.extend(projection.materializations_of(name, before, limit).await?);
         }
+        if former.is_empty() && self.read(|state| !state.was_renamed(asset)).await? {
+            return Ok(found);
+        }
+        // Names of today; what was once called so and is something else now is not meant.
+        found = self
+            .read(|state| {
+                for row in &mut found {
+                    row.asset_key = state.current_name(&row.asset_key, row.row_version);
+                }
+                found
+            })
+            .await?;
+        found.retain(|row| row.asset_key == *asset);
+        found.sort_by_key(|row| std::cmp::Reverse(row.row_version));
+        found.truncate(limit);
+        Ok(found)
     }
 
     pub(crate) fn projection(&self) -> Option<Projection> {

@@ -164,8 +164,10 @@ impl Workspace {
             ChunkState::Planned | ChunkState::Running | ChunkState::Succeeded => false,
         };
         let chunks = self.backfill_chunks(of, None, usize::MAX, has_failed).await?;
+        let parent = self.backfill(of).await?.ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
         let prepared = self.asked(&caller, |state| {
-            let parent = state.backfill(of).ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
+            // Of one that is at work, as it is now.
+            let parent = state.backfill(of).unwrap_or(&parent);
             Ok(retry_backfill(state, parent, &chunks, caller.clone())?)
         });
         match prepared.await? {
@@ -176,9 +178,11 @@ impl Workspace {
 
     /// The backfill that a request was answered with.
     async fn created(&self, caller: &Caller, known: AnswerEntry) -> Result<BackfillReply, Error> {
-        let created =
-            self.read(|state| state.backfill_created_by(&known).map(|backfill| backfill.id)).await?;
-        // A backfill stays; an answer without one was given to a request of another kind.
+        let created = match known.event_id {
+            Some(event) => self.backfill_created_by(event).await?.map(|backfill| backfill.id),
+            None => None,
+        };
+        // An answer without a backfill was given to a request of another kind.
         let request_id = caller.request_id.clone().unwrap_or_default();
         let backfill_id = created.ok_or(Refusal::RequestIdReused { request_id })?;
         Ok(BackfillReply { backfill_id, accepted: known.event_id })

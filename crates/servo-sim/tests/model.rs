@@ -193,6 +193,9 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::PartitionsWiped
                 | EventKind::PartitionsMarked
                 | EventKind::PartitionsRestored
+                | EventKind::PartitionsExpired
+                | EventKind::AssetRenamed
+                | EventKind::AssetMoved
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());

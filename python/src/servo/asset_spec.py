@@ -56,6 +56,8 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
     "checks": ("checks", (), check_list),
     "retry": ("retry", None, instance_of(Retry, "servo.Retry(max_attempts=3)")),
     "freshness": ("freshness", None, instance_of(Freshness, 'servo.Freshness(max_lag="26h")')),
+    "expires_after": ("expires_after_ms", None, milliseconds),
+    "renamed_from": ("renamed_from", None, key_of),
     "automation": ("automation", None, instance_of(Condition, "servo.eager()")),
     "timeout": ("timeout_ms", None, milliseconds),
     "tags": ("tags", {}, text_map),
@@ -119,6 +121,8 @@ class AssetSpec(Frozen):
     checks: tuple[Check, ...]
     retry: Retry | None
     freshness: Freshness | None
+    expires_after_ms: int | None
+    renamed_from: str | None
     automation: Condition | None
     timeout_ms: int | None
     tags: dict[str, str]

@@ -103,6 +103,8 @@ def asset(
             `checks`: checks of its data;
             `retry`, `timeout`: what to do about failing and slow attempts;
             `freshness`: how old it may become;
+            `expires_after`: for how long what was made counts, such as `"30d"`; then it is missing again;
+            `renamed_from`: the name that it had before; the deployment gives it what was made under that;
             `automation`: when it is made without anybody asking, such as `servo.eager()`;
             `description` (the docstring's first paragraph, unless given), `group`, `kind`, `owners`, `tags`,
             `metadata`: what people should know of it;

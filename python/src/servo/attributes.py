@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from servo.dependencies import AssetLike, Dep
     from servo.durations import Duration
     from servo.freshness import Freshness
+    from servo.keys import AssetKey
     from servo.multi_assets import MultiAsset
     from servo.partitions import Partitions
     from servo.resources import Resource
@@ -28,6 +29,8 @@ class Attributes(TypedDict, total=False):
     checks: Sequence[Check] | None
     retry: Retry | None
     freshness: Freshness | None
+    expires_after: Duration | None
+    renamed_from: str | AssetKey | None
     automation: Condition | None
     timeout: Duration | None
     tags: Mapping[str, str] | None

@@ -23,6 +23,7 @@ const STATUSES: [string, string][] = [
   ["MATERIALIZED", "Materialized"],
   ["LAST_ATTEMPT_FAILED", "Last attempt failed"],
   ["NEVER_MATERIALIZED", "Never made"],
+  ["EXPIRED", "Expired"],
 ];
 
 export function Partitions({ asset }: { asset: string }) {
@@ -86,7 +87,8 @@ export function bucketText(bucket: Bucket): string {
   const failed = (bucket.last_attempt_failed ?? 0) + (bucket.never_succeeded ?? 0);
   const made = bucket.materialized ?? 0;
   const stale = bucket.stale ?? 0;
-  const parts = bucket.partitions === 1 ? [stale > 0 ? "materialized, stale" : made > 0 ? "materialized" : failed > 0 ? "failed" : "never made"] : [`${count(made)} of ${count(bucket.partitions)} made`, ...(stale > 0 ? [`${count(stale)} stale`] : []), ...(failed > 0 ? [`${count(failed)} failed`] : [])];
+  const expired = bucket.expired ?? 0;
+  const parts = bucket.partitions === 1 ? [stale > 0 ? "materialized, stale" : made > 0 ? "materialized" : failed > 0 ? "failed" : expired > 0 ? "expired" : "never made"] : [`${count(made)} of ${count(bucket.partitions)} made`, ...(stale > 0 ? [`${count(stale)} stale`] : []), ...(failed > 0 ? [`${count(failed)} failed`] : []), ...(expired > 0 ? [`${count(expired)} expired`] : [])];
   return `${which}: ${parts.join(", ")}`;
 }
 

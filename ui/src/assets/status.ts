@@ -18,7 +18,7 @@ export interface Known {
 
 /** Those that were never made have a state of their own. */
 function madeAndStale(totals: Schemas["StaleTotals"] | null | undefined): { stale?: number } {
-  const stale = (totals?.total ?? 0) - (totals?.never_made ?? 0);
+  const stale = (totals?.total ?? 0) - (totals?.never_made ?? 0) - (totals?.expired ?? 0);
   return stale > 0 ? { stale } : {};
 }
 
@@ -60,7 +60,8 @@ export function statusOf(asset: Known, quarantined?: ReadonlySet<string>): { ton
   if (asset.last_check_passed === false) return { tone: "blocked", word: "Checks failed", why: "not all checks passed when they last ran" };
   if (asset.late_since !== undefined) return { tone: "stale", word: "Late", why: "older than its freshness allows" };
   if (asset.stale !== undefined) return { tone: "stale", word: partitions.total > 1 ? `${plural(asset.stale, "partition")} stale` : "Stale", why: "made from something that has changed since, or by other code" };
+  if (partitions.materialized === 0 && partitions.expired > 0) return { tone: "missing", word: "Expired", why: `what was made of ${name} is older than it is kept` };
   if (partitions.materialized === 0) return { tone: "missing", word: "Never made", why: `nothing of ${name} was ever materialized` };
-  if (partitions.materialized < partitions.total) return { tone: "succeeded", word: "Partly made", why: `${plural(partitions.total - partitions.materialized, "partition")} never made` };
+  if (partitions.materialized < partitions.total) return { tone: "succeeded", word: "Partly made", why: partitions.expired > 0 ? `${plural(partitions.expired, "partition")} expired` : `${plural(partitions.total - partitions.materialized, "partition")} never made` };
   return { tone: "succeeded", word: "Materialized", why: "everything is made" };
 }

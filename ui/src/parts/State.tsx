@@ -24,6 +24,7 @@ const WORDS: Record<string, [Tone, string]> = {
   REFUSED: ["failed", "Refused"],
   LAST_ATTEMPT_FAILED: ["failed", "Last attempt failed"],
   NEVER_MATERIALIZED: ["missing", "Never made"],
+  EXPIRED: ["missing", "Expired"],
   PENDING: ["queued", "Pending"],
   PAUSED_WITH_FAILURES: ["failed", "Paused with failures"],
   SKIPPED: ["skipped", "Skipped"],

@@ -6,7 +6,7 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
     AssetFreshness, ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody,
-    PartitionsSet, StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
+    PartitionsSet, RenameBody, Renamed, StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
 };
 
 impl Client {
@@ -53,6 +53,11 @@ impl Client {
         body: &MarkBody,
     ) -> Result<PartitionsSet, ClientError> {
         self.change(&["assets", asset.namespace(), asset.name(), "partitions", "mark"], body).await
+    }
+
+    /// Gives an asset another name.
+    pub async fn rename_asset(&self, asset: &AssetKey, body: &RenameBody) -> Result<Renamed, ClientError> {
+        self.change(&["assets", asset.namespace(), asset.name(), "rename"], body).await
     }
 
     /// Undoes a wipe that kept the data, or a mark.

@@ -9,6 +9,7 @@ use servo_engine::rows::AnswerEntry;
 use servo_engine::{
     BackfillChange, BackfillReply, BackfillState, Caller, ChangeBackfill, ChunkState, Refusal,
 };
+use servo_runtime::Error;
 use utoipa::IntoParams;
 
 use super::runs::states;
@@ -98,12 +99,10 @@ pub(super) async fn list(
     let name = format!("backfills {wanted_states:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let (before, wanted, now) = (list.place::<BackfillId>()?, list.wanted(), app.workspace().now());
-    let found = app.workspace().read(move |state| {
-        let rest = state.backfills().rev().filter(|it| before.is_none_or(|before| it.id < before));
-        let rest = rest.filter(|it| wanted_states.is_empty() || wanted_states.contains(&it.state));
-        rest.take(wanted).map(|backfill| Backfill::at(backfill, now)).collect::<Vec<_>>()
-    });
-    Ok(Answer(Page::of(found.await?, &list, |backfill| backfill.backfill_id.to_string())))
+    let is_wanted = |state| wanted_states.is_empty() || wanted_states.contains(&state);
+    let found = app.workspace().backfills(before, wanted, is_wanted).await?;
+    let found = found.iter().map(|backfill| Backfill::at(backfill, now)).collect();
+    Ok(Answer(Page::of(found, &list, |backfill: &Backfill| backfill.backfill_id.to_string())))
 }
 
 /// A backfill, with what it makes of each asset.
@@ -117,14 +116,16 @@ pub(super) async fn show(
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Backfill>, Problem> {
     let now = app.workspace().now();
+    let known = app.workspace().backfill(id).await?.ok_or_else(|| unknown(id))?;
     let found = app.workspace().read(move |state| {
-        state.backfill(id).map(|backfill| Backfill {
+        let backfill = state.backfill(id).unwrap_or(&known);
+        Backfill {
             targets: backfill.definition.targets.iter().map(BackfillTarget::from).collect(),
             reason: backfill.reason.clone().or_else(|| state.backfill_waits(backfill)),
             ..Backfill::at(backfill, now)
-        })
+        }
     });
-    found.await?.map(Answer).ok_or_else(|| unknown(id))
+    Ok(Answer(found.await?))
 }
 
 /// The chunks of a backfill that were planned, the last first.
@@ -139,9 +140,7 @@ pub(super) async fn chunks(
     Query(query): Query<ChunksQuery>,
 ) -> Result<Answer<BackfillChunkPage>, Problem> {
     let wanted = states(query.state.as_deref(), ChunkState::from_name)?;
-    if !app.workspace().read(move |state| state.backfill(id).is_some()).await? {
-        return Err(unknown(id));
-    }
+    app.workspace().backfill(id).await?.ok_or_else(|| unknown(id))?;
     let name = format!("chunks {id} {wanted:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let accepts =
@@ -218,7 +217,16 @@ async fn change(
 ) -> Result<Response<Body>, Problem> {
     let ChangeBackfillBody { expected_state_version, reason, .. } = body;
     let request = ChangeBackfill { backfill, expected_state_version, change, reason, caller: caller.clone() };
-    let work = async { Ok(Accepted::from(app.workspace().change_backfill(request).await?)) };
+    let known = app.workspace().backfill(backfill).await?;
+    let work = async {
+        match (app.workspace().change_backfill(request).await, known) {
+            // It has left memory, so it has ended.
+            (Err(Error::Refused(Refusal::UnknownBackfill { backfill_id })), Some(known)) => {
+                Err(Refusal::BackfillEnded { backfill_id, state: known.state }.into())
+            }
+            (changed, _) => Ok(Accepted::from(changed?)),
+        }
+    };
     app.once(caller, work, async |known| Ok(known.change().into())).await
 }
 
@@ -226,24 +234,25 @@ impl App {
     /// The answer to a request for a backfill.
     async fn accepted_backfill(&self, reply: BackfillReply) -> Result<AcceptedBackfill, Problem> {
         let id = reply.backfill_id;
-        let found = self.workspace().read(move |state| {
-            state.backfill(id).map(|backfill| AcceptedBackfill {
-                backfill_id: id,
-                selection: backfill.definition.asset_selection.clone(),
-                partitions: backfill.definition.partition_selector.clone().into(),
-                total_partitions: backfill.definition.total_partitions,
-                total_chunks: backfill.definition.total_chunks,
-                accepted: Accepted::by(reply.accepted),
-            })
-        });
-        found.await?.ok_or_else(|| unknown(id))
+        let backfill = self.workspace().backfill(id).await?.ok_or_else(|| unknown(id))?;
+        Ok(AcceptedBackfill {
+            backfill_id: id,
+            selection: backfill.definition.asset_selection.clone(),
+            partitions: backfill.definition.partition_selector.clone().into(),
+            total_partitions: backfill.definition.total_partitions,
+            total_chunks: backfill.definition.total_chunks,
+            accepted: Accepted::by(reply.accepted),
+        })
     }
 
     /// The answer to a request for a backfill that was made before.
     async fn backfill_again(&self, known: AnswerEntry) -> Result<AcceptedBackfill, Problem> {
-        let found = self.workspace().read(move |state| state.backfill_created_by(&known).map(|it| it.id));
+        let found = match known.event_id {
+            Some(event) => self.workspace().backfill_created_by(event).await?,
+            None => None,
+        };
         let gone = || Problem::internal(&"the backfill that this request was answered with is gone");
-        let backfill_id = found.await?.ok_or_else(gone)?;
+        let backfill_id = found.ok_or_else(gone)?.id;
         self.accepted_backfill(BackfillReply { backfill_id, accepted: known.event_id }).await
     }
 }

@@ -165,6 +165,9 @@ fn part(data: &EventData) -> Part {
         | EventData::PartitionsWiped(_)
         | EventData::PartitionsMarked(_)
         | EventData::PartitionsRestored(_)
+        | EventData::PartitionsExpired(_)
+        | EventData::AssetRenamed(_)
+        | EventData::AssetMoved(_)
         | EventData::FreshnessChanged(_)
         | EventData::FreshnessObserved(_) => Part::Assets,
         EventData::SettingsChanged(_)

@@ -171,8 +171,9 @@ fn summary(
         let positions = step.min(from + counted - first);
         for row in 0..grid.rows {
             let count = |set: &PartitionSet| grid.count(partitions, set, first..first + positions, row, at);
-            let [made, failing, never_made] =
-                attempted.map_or([0; 3], |it| [count(it.made), count(it.failing), count(it.never_made)]);
+            let [made, failing, never_made, expired] = attempted.map_or([0; 4], |it| {
+                [count(it.made), count(it.failing), count(it.never_made), count(it.expired)]
+            });
             buckets.push(PartitionBucket {
                 first: text(first, row),
                 last: (positions > 1).then(|| text(first + positions - 1, row)),
@@ -180,6 +181,7 @@ fn summary(
                 materialized: made.saturating_sub(failing),
                 last_attempt_failed: failing,
                 never_succeeded: never_made,
+                expired,
                 stale: count(stale),
             });
         }
@@ -206,6 +208,7 @@ fn count(bucket: &mut PartitionBucket, status: Option<&PartitionStatus>) {
     match status.map(|status| (status.status(), status.last_attempt().outcome)) {
         Some((DataStatus::Materialized, _)) => bucket.materialized += 1,
         Some((DataStatus::LastAttemptFailed, _)) => bucket.last_attempt_failed += 1,
+        Some((DataStatus::Expired, _)) => bucket.expired += 1,
         Some((DataStatus::NeverMaterialized, AttemptOutcome::Succeeded | AttemptOutcome::Failed)) => {
             bucket.never_succeeded += 1;
         }

@@ -99,6 +99,9 @@ pub struct PartitionTotals {
     pub last_attempt_failed: u64,
     /// Attempted, and never materialized.
     pub never_succeeded: u64,
+    /// Materialized, and too old to count.
+    #[serde(default)]
+    pub expired: u64,
 }
 
 /// Details of one asset.
@@ -257,6 +260,10 @@ pub struct Partition {
     pub stale: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
+    /// When it expired, if its status says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expired_at: Option<Timestamp>,
     /// How the last attempt ended; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AttemptOutcomeName>)]
@@ -337,6 +344,7 @@ impl PartitionTotals {
             materialized: counts.materialized,
             last_attempt_failed: counts.failing,
             never_succeeded: counts.never,
+            expired: counts.expired,
         }
     }
 }
@@ -357,10 +365,14 @@ impl Materialization {
 
 impl Partition {
     pub(crate) fn new(partition: Option<PartitionKey>, status: Option<&PartitionStatus>) -> Self {
+        let data = status.map_or(DataStatus::NeverMaterialized, PartitionStatus::status);
         let last = status.map(PartitionStatus::last_attempt);
+        let expired_at = last.filter(|_| data == DataStatus::Expired).map(|last| last.at);
+        let last = last.filter(|_| data != DataStatus::Expired);
         Self {
+            expired_at,
             partition: partition.as_ref().map(ToString::to_string),
-            status: status.map_or(DataStatus::NeverMaterialized, PartitionStatus::status),
+            status: data,
             stale: None,
             latest: status
                 .and_then(PartitionStatus::latest)

@@ -46,6 +46,9 @@ pub struct PartitionBucket {
     /// Attempted, and never materialized.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_succeeded: u64,
+    /// Materialized, and too old to count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expired: u64,
     /// Materialized, and stale.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stale: u64,

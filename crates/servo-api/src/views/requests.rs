@@ -12,6 +12,7 @@ use super::admission::PauseBody;
 use super::deployments::RollbackBody;
 use super::notifications::NotificationBody;
 use super::partition_life::{MarkBody, UndoBody, WipeBody};
+use super::renames::RenameBody;
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -292,6 +293,7 @@ asked!(
     WipeBody,
     MarkBody,
     UndoBody,
+    RenameBody,
     RollbackBody
 );
 

@@ -15,6 +15,9 @@ pub struct StaleTotals {
     /// Never made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub never_made: u64,
+    /// Made longer ago than the asset keeps it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub expired: u64,
     /// Made by another version of the code than is deployed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub code_changed: u64,
@@ -56,7 +59,7 @@ pub struct StalePartition {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// `NEVER_MADE`, `CODE_CHANGED`, `UPSTREAM_NEWER`, `UPSTREAM_STALE` or `FRESHNESS_MISSED`.
+    /// `NEVER_MADE`, `EXPIRED`, `CODE_CHANGED`, `UPSTREAM_NEWER`, `UPSTREAM_STALE` or `FRESHNESS_MISSED`.
     pub reason: String,
     /// The same as the end of a sentence that begins with the partition.
     pub why: String,
@@ -123,6 +126,7 @@ impl StaleTotals {
         let mut totals = Self {
             total: 0,
             never_made: count(StaleReason::NeverMade),
+            expired: count(StaleReason::Expired),
             code_changed: count(StaleReason::CodeChanged),
             upstream_newer: count(StaleReason::UpstreamNewer),
             upstream_stale: count(StaleReason::UpstreamStale),
@@ -133,9 +137,10 @@ impl StaleTotals {
     }
 
     /// The numbers with what they count, for people.
-    pub fn each(&self) -> [(&'static str, u64); 5] {
+    pub fn each(&self) -> [(&'static str, u64); 6] {
         [
             ("never made", self.never_made),
+            ("expired", self.expired),
             ("code changed", self.code_changed),
             ("upstream newer", self.upstream_newer),
             ("upstream stale", self.upstream_stale),
@@ -146,6 +151,7 @@ impl StaleTotals {
     pub(crate) fn add(&mut self, other: &Self) {
         self.total = self.total.saturating_add(other.total);
         self.never_made = self.never_made.saturating_add(other.never_made);
+        self.expired = self.expired.saturating_add(other.expired);
         self.code_changed = self.code_changed.saturating_add(other.code_changed);
         self.upstream_newer = self.upstream_newer.saturating_add(other.upstream_newer);
         self.upstream_stale = self.upstream_stale.saturating_add(other.upstream_stale);
@@ -174,7 +180,7 @@ impl From<Stale> for StalePartition {
             more,
         };
         match cause {
-            StaleCause::NeverMade | StaleCause::FreshnessMissed { .. } => {}
+            StaleCause::NeverMade | StaleCause::Expired { .. } | StaleCause::FreshnessMissed { .. } => {}
             StaleCause::CodeChanged { ran, deployed } => {
                 shown.ran_code_version = ran.map(|ran| ran.to_string());
                 shown.deployed_code_version = Some(deployed.to_string());

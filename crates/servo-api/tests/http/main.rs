@@ -5,6 +5,7 @@
 mod admission;
 mod assets;
 mod attempts;
+mod backfills;
 mod deployments;
 mod description;
 mod events;

@@ -58,6 +58,8 @@ const COMMANDS: &[&[&str]] = &[
     &["plan", "+shop.clean", "--partitions", "2013-01-01..2013-01-02"],
     &["plan", "shop.clean and", "--latest"],
     &["plan", "shop.*"],
+    &["asset", "rename", "raw.orders", "raw.sales"],
+    &["asset", "rename", "raw.ordrs", "raw.sales"],
     &["partition", "add", "customers", "acme", "globex"],
     &["partition", "add", "customers", "acme"],
     &["partition", "add", "custmers", "acme"],

@@ -10,8 +10,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
     ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input,
-    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, Report, RestorePartitions, RetryNow,
-    Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
+    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, RenameAsset, Report,
+    RestorePartitions, RetryNow, Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -161,6 +161,7 @@ commands! {
     WipePartitions => Partitions(PartitionsReply),
     MarkPartitions => Partitions(PartitionsReply),
     RestorePartitions => Partitions(PartitionsReply),
+    RenameAsset => Change(Change),
     ChangeSettings => Change(Change),
     Pause => Change(Change),
     Review => Change(Change),
@@ -226,6 +227,7 @@ inputs! {
     WipePartitions => WipePartitions,
     MarkPartitions => MarkPartitions,
     RestorePartitions => RestorePartitions,
+    RenameAsset => RenameAsset,
     ChangeSettings => ChangeSettings,
     Pause => Pause,
     Review => Review,

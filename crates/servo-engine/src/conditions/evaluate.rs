@@ -15,7 +15,7 @@ use servo_core::{EventId, PartitionKey, PartitionValue, PartitionsDef, Timestamp
 use super::compiled::{Node, Scope};
 use super::trace::TraceNode;
 use crate::definitions::{Asset, Definitions, Dep};
-use crate::lifecycle::AttemptOutcome;
+use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::staleness::is_newer;
 use crate::state::{Materialized, State};
 
@@ -306,7 +306,9 @@ impl<'a> Evaluator<'a> {
     fn missing_since(&self, of: &Subject, root: Root<'_>) -> Option<EventId> {
         let is_whole = self.definitions.asset(of.asset).partitions.is_none();
         let own = (is_whole && self.is_root(of, root)).then_some(root.in_force);
-        self.created(of).max(own)
+        let status = self.state.partition_status(self.key(of), of.key.as_ref());
+        let expired = status.filter(|status| status.status() == DataStatus::Expired);
+        self.created(of).max(own).max(expired.map(|status| status.last_attempt().event_id))
     }
 
     fn code_changed(&self, of: &Subject) -> Truth {

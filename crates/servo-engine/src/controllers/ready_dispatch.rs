@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{AssetKey, RunId, Timestamp};
 
 use super::Dispatching;
 use crate::derive::attempt_id;
@@ -52,7 +52,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
         .filter(|(lane, _)| !lane.is_paused && !is_queue_paused(state, lane))
         .map(|(lane, keys)| {
             let mut rest = keys.iter().copied();
-            Waiting { lane, head: next_of(&mut rest, of), rest }
+            Waiting { lane, head: next_of(state, &mut rest, of), rest }
         })
         .collect();
     let mut of_flow: BTreeMap<&Flow, u32> = index.outstanding_of.iter().map(|(flow, n)| (flow, *n)).collect();
@@ -74,7 +74,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
             (waiting.head.map(|key| key.run_priority), at_work, waiting.head)
         });
         let Some(Waiting { lane, head, rest }) = next else { break };
-        let Some(key) = std::mem::replace(head, next_of(rest, of)) else { break };
+        let Some(key) = std::mem::replace(head, next_of(state, rest, of)) else { break };
         let lane = *lane;
         *of_flow.entry(&lane.flow).or_default() += 1;
         if let Some(pool) = &lane.pool {
@@ -94,8 +94,27 @@ struct Waiting<'a> {
     rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
 }
 
-fn next_of(keys: &mut impl Iterator<Item = ReadyKey>, of: Option<RunId>) -> Option<ReadyKey> {
-    keys.find(|key| of.is_none_or(|run| key.task.run == run))
+fn next_of(state: &State, keys: &mut impl Iterator<Item = ReadyKey>, of: Option<RunId>) -> Option<ReadyKey> {
+    let any_moves = state.renames.moving().next().is_some();
+    keys.find(|key| {
+        of.is_none_or(|run| key.task.run == run) && !(any_moves && waits_for_move(state, key.task))
+    })
+}
+
+/// Whether data that a task makes or reads is on its way to another name.
+fn waits_for_move(state: &State, task: TaskRef) -> bool {
+    let Some(task) = state.runs.get(&task.run).and_then(|run| run.tasks.get(task.task as usize)) else {
+        return false;
+    };
+    let definitions = state.checked_definitions();
+    let is_moving = |asset: &AssetKey| state.renames.is_moving(asset);
+    task.assets().any(|asset| {
+        let reads_it = definitions.as_deref().is_some_and(|all| {
+            let deps = all.position(&asset).map(|position| &all.asset(position).deps);
+            deps.into_iter().flatten().any(|dep| is_moving(&all.asset(dep.asset).key))
+        });
+        reads_it || is_moving(&asset)
+    })
 }
 
 fn is_queue_paused(state: &State, lane: &TaskLane) -> bool {

@@ -35,8 +35,18 @@ impl State {
 
 /// The answer that an input was given before; none if it is to be decided.
 pub(crate) fn known(state: &State, input: &Input) -> Option<Result<Reply, Refusal>> {
-    let known = state.answer_to(input.caller()?).transpose()?;
-    Some(known.map(|known| given(state, known, input)))
+    let caller = input.caller()?;
+    let known = state.answer_to(caller).transpose()?;
+    Some(known.and_then(|known| {
+        let is_gone = matches!(input, Input::CreateBackfill(_)) && state.backfill_created_by(known).is_none();
+        match is_gone {
+            // It has left memory: whoever asks finds it in the tables, and is not given another.
+            true => {
+                Err(Refusal::RequestIdReused { request_id: caller.request_id.clone().unwrap_or_default() })
+            }
+            false => Ok(given(state, known, input)),
+        }
+    }))
 }
 
 fn given(state: &State, known: &AnswerEntry, input: &Input) -> Reply {

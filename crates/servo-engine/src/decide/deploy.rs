@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Timestamp};
 
-use super::{Answer, Decision, notifications, schedules, sensors};
+use super::{Answer, Decision, notifications, renames, schedules, sensors};
 use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
@@ -31,6 +31,7 @@ pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decisio
 /// Assets first: what schedules and sensors select is there when they are defined.
 fn events(state: &State, command: &Deploy, now: Timestamp) -> Result<Vec<EventData>, Refusal> {
     let mut events = vec![EventData::AssetsDeployed(difference(state, command, now)?)];
+    events.extend(renames::deployed(state, &by_key(&command.assets)?)?);
     events.extend(schedules::deploy(state, &command.schedules, now)?);
     events.extend(sensors::deploy(state, &command.sensors, now)?);
     events.extend(notifications::deploy(state, &command.notifications, now)?);
@@ -45,9 +46,12 @@ fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsD
         if state.definition(key).is_some_and(|deployed| deployed == *definition) {
             continue;
         }
-        let id = state
-            .definitions
-            .id(key)
+        // An asset that is renamed keeps its id.
+        let before = definition.renamed_from.as_deref().and_then(|name| AssetKey::parse(name).ok());
+        let id = before
+            .filter(|before| !assets.contains_key(before))
+            .and_then(|before| state.definitions.id(&before))
+            .or_else(|| state.definitions.id(key))
             .unwrap_or_else(|| asset_id(state.tenant(), state.workspace(), key, number, now));
         upsert.push(DeployedAsset::new(id, (*definition).clone()).map_err(|error| bad(definition, error))?);
     }

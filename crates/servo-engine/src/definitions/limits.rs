@@ -45,6 +45,12 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
     if let Some(timeout) = asset.timeout_ms {
         about.within("timeout", timeout, SECOND, MAX_TIMEOUT);
     }
+    if let Some(expires_after) = asset.expires_after_ms {
+        about.within("expires_after", expires_after, SECOND, 3_660 * DAY);
+        if asset.external {
+            about.add("is made elsewhere, and cannot expire here", "leave expires_after= out");
+        }
+    }
     if let Some(freshness) = &asset.freshness {
         if freshness.cron.is_none() || freshness.max_lag_ms > Millis::ZERO {
             about.within("max_lag of freshness", freshness.max_lag_ms, SECOND, 3_660 * DAY);

@@ -74,6 +74,12 @@ pub struct AssetDef {
     pub retry: Option<RetryPolicy>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub freshness: Option<FreshnessDef>,
+    /// The name that it had before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub renamed_from: Option<String>,
+    /// For how long what was made counts; for ever unless given.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expires_after_ms: Option<Millis>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeout_ms: Option<Millis>,
     #[serde(default, skip_serializing_if = "is_default")]

@@ -53,6 +53,36 @@ pub(super) fn check(assets: Vec<AssetDef>, report: &mut Report) -> Vec<Named> {
     named.into_iter().map(|(key, def)| Named { key, def }).collect()
 }
 
+/// Names that assets had before: valid, not declared any more, and each claimed once.
+pub(super) fn check_former(named: &[Named], report: &mut Report) {
+    let mut claimed: BTreeMap<AssetKey, &AssetKey> = BTreeMap::new();
+    for asset in named {
+        let Some(text) = &asset.def.renamed_from else { continue };
+        let mut add = |message: String, fix: &str| {
+            report.add(Some(&asset.def.location), problem::asset(&asset.def.key), message, fix);
+        };
+        let key = match AssetKey::parse(text) {
+            Ok(key) => key,
+            Err(error) => {
+                add(
+                    format!("renamed_from: {error}"),
+                    "give the name as it was: renamed_from=\"raw.flights\"",
+                );
+                continue;
+            }
+        };
+        if named.binary_search_by(|other| other.key.cmp(&key)).is_ok() {
+            add(
+                format!("is renamed from {key}, which is declared too"),
+                "remove one of them, or renamed_from=",
+            );
+        }
+        if let Some(other) = claimed.insert(key.clone(), &asset.key) {
+            add(format!("is renamed from {key}, and {other} is too"), "leave it at one of them");
+        }
+    }
+}
+
 /// For each asset, the position of the first one that the same function makes.
 pub(super) fn makers(named: &[Named], report: &mut Report) -> Vec<u32> {
     let mut first_of: BTreeMap<(&str, &str), u32> = BTreeMap::new();

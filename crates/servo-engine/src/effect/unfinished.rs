@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Dispatch, Effect, Release};
+use super::{AssetMove, Dispatch, Effect, Release};
 use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::{OutboxStatus, TaskState};
@@ -11,13 +11,14 @@ use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
 use crate::work;
 
-/// Every effect without an acknowledgement: dispatches, then releases, evaluations and notifications.
+/// Every effect without an acknowledgement: dispatches, then releases, moves, evaluations and notifications.
 pub fn unfinished(state: &State) -> Vec<Effect> {
     let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
     let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
+    let moves = state.renames.moving().map(|row| Effect::Move(AssetMove::of(row)));
     let calls = evaluations(state).map(|evaluation| Effect::Evaluate(Box::new(evaluation)));
     let notifications = deliveries(state).map(|delivery| Effect::Notify(Box::new(delivery)));
-    dispatches.chain(releases).chain(calls).chain(notifications).collect()
+    dispatches.chain(releases).chain(moves).chain(calls).chain(notifications).collect()
 }
 
 /// Every call that a worker should make now.

@@ -1,7 +1,8 @@
-//! Partitions that are wiped, marked, or given back their status by somebody, without a run (ADR-150).
+//! Partitions that are wiped, marked, or given back their status by somebody, without a run (ADR-150), or expire
+//! (ADR-182).
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use servo_core::{AssetKey, EventId, PartitionKey};
+use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
 
 use super::{KeyRange, Payload};
 use crate::audit::Act;
@@ -57,6 +58,20 @@ pub struct PartitionsRestored {
     pub change: EventId,
     /// How many partitions are what they were.
     pub count: u64,
+}
+
+/// Partitions are older than their asset keeps them: they are missing, and their data stays where it is (ADR-182).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionsExpired {
+    /// The asset.
+    pub asset_key: AssetKey,
+    /// The newest event when it was decided: tells one expiry from the next.
+    pub after: EventId,
+    /// What was made by this time has expired, unless somebody said since that it is there.
+    pub made_by: Timestamp,
+    /// Which, in the order of their canonical texts; none if the asset has no partitions.
+    #[serde(default, skip_serializing_if = "KeyList::is_empty")]
+    pub partitions: KeyList,
 }
 
 /// Partition keys in the order of their canonical texts. On the wire each is written without what it shares with the
@@ -161,6 +176,19 @@ impl Payload for PartitionsRestored {
     fn act(&self) -> Option<Act> {
         let detail = format!("{} of {}", partitions(self.count), self.change);
         Some(Act::new(Act::RESTORE_PARTITIONS, &self.asset_key, detail))
+    }
+}
+
+impl Payload for PartitionsExpired {
+    /// `expire:{asset}:{after}`.
+    fn idempotency_key(&self) -> String {
+        format!("expire:{}:{}", self.asset_key.canonical(), self.after)
+    }
+
+    fn act(&self) -> Option<Act> {
+        let count = self.partitions.iter().len().max(1) as u64;
+        let detail = format!("{} made by {}", partitions(count), self.made_by);
+        Some(Act::new(Act::EXPIRE_PARTITIONS, &self.asset_key, detail))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use servo_core::AssetKey;
 
 use super::{Applied, At, Ignored, conditions};
 use crate::event::AssetsDeployed;
@@ -30,7 +31,20 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
         version(at, payload.number, DefinitionKind::Asset, key.canonical(), DefinitionChange::Removed)
     });
     state.changes.appended.definition_versions.extend(removed);
+    let keeps = |state: &State, key: &AssetKey| state.expires_after(key);
+    let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
+    let kept: Vec<_> = keys.map(|key| (key.clone(), keeps(state, key))).collect();
     Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
+    for (key, before) in kept {
+        if keeps(state, &key) == before {
+            continue;
+        }
+        if before.is_some() {
+            state.index.expiring.retain(|(_, asset, _)| *asset != key);
+        }
+        let expiring: Vec<_> = state.expiring(&key).collect();
+        state.index.expiring.extend(expiring);
+    }
     super::freshness::deployed(state, at, payload);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());

@@ -81,7 +81,8 @@ pub(super) fn record(
         state.asset_states.succeeded(&asset, success);
         state.changes.asset_states.insert(asset.clone());
     }
-    let recorded = state.statuses.record(&asset, partition.as_ref(), latest, last);
+    let place = partition.as_ref();
+    let recorded = state.change_status(&asset, place, |all| all.record(&asset, place, latest, last));
     if recorded.is_news {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
     }

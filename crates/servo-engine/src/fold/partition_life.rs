@@ -1,10 +1,10 @@
-//! Partitions that are wiped, marked, or given back their status (ADR-150).
+//! Partitions that are wiped, marked, or given back their status (ADR-150), or expire (ADR-182).
 //!
 //! A wipe is later than every attempt that was dispatched before it: those that are still at work, and outputs that
 //! were approved and are not released yet, do not count any more, however they end. What a wipe that kept the data or a
 //! mark has replaced is kept beside the status until something else happens to the partition.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
@@ -13,8 +13,8 @@ use servo_core::{AssetKey, PartitionKey, RunId};
 use super::{Applied, At, Ignored, freshness, outputs, retention, sensors};
 use crate::derive::marked_id;
 use crate::effect::{Effect, Expired};
-use crate::event::{KeyRange, PartitionsMarked, PartitionsRestored, PartitionsWiped};
-use crate::lifecycle::AttemptOutcome;
+use crate::event::{KeyRange, PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped};
+use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::rows::RemovalRow;
 use crate::state::{
     LastAttempt, Materialization, Materialized, PartitionStatus, PriorStatus, State, TaskRef, making,
@@ -36,7 +36,11 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
         void_attempts(state, at, asset, &ranges);
     }
     void_outputs(state, asset, &ranges, payload.keep_data);
+    let mut expired: BTreeMap<Place, Option<PartitionStatus>> = BTreeMap::new();
     for place in ranges.places(state.statuses.priors(asset).map(|(text, _)| text)) {
+        if payload.keep_data && has_expired(state, asset, &place) {
+            expired.insert(place.clone(), before(state, asset, &place));
+        }
         // Only one step can be undone; and what was kept before goes with the rest.
         let prior = state.statuses.take_prior(asset, place.as_ref());
         state.changes.undo.insert((asset.clone(), place.clone()));
@@ -48,10 +52,12 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
         }
     }
     for place in ranges.places(state.statuses.keys_of(asset)) {
-        let Some(status) = state.statuses.remove(asset, place.as_ref()) else { continue };
+        let removed = state.change_status(asset, place.as_ref(), |all| all.remove(asset, place.as_ref()));
+        let Some(status) = removed else { continue };
         state.changes.statuses.insert((asset.clone(), place.clone()));
         if payload.keep_data {
-            let prior = PriorStatus { change: at.id, at: at.time, status: Some(status) };
+            let status = expired.remove(&place).unwrap_or(Some(status));
+            let prior = PriorStatus { change: at.id, at: at.time, status };
             state.statuses.set_prior(asset, place.as_ref(), prior);
             state.changes.undo.insert((asset.clone(), place));
         } else if let Some(latest) = status.latest() {
@@ -125,8 +131,13 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
     let code_version: Option<Arc<str>> =
         deployed.and_then(|asset| asset.code_version.as_deref().map(Arc::from));
     for place in places {
-        let before = state.statuses.get(asset, place.as_ref());
+        let is_expired = has_expired(state, asset, &place);
+        let before = before(state, asset, &place);
         let mut latest = before.as_ref().and_then(PartitionStatus::latest);
+        if is_expired && payload.outcome == AttemptOutcome::Failed {
+            // What has expired counts again only if somebody says that it is good.
+            latest = None;
+        }
         let mut is_new = false;
         if latest.is_none() && payload.outcome == AttemptOutcome::Succeeded {
             is_new = true;
@@ -146,7 +157,7 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
         }
         let prior = PriorStatus { change: at.id, at: at.time, status: before };
         state.statuses.set_prior(asset, place.as_ref(), prior);
-        state.statuses.put(asset, place.as_ref(), PartitionStatus::of(latest, last));
+        put(state, asset, place.as_ref(), PartitionStatus::of(latest, last));
         state.changes.undo.insert((asset.clone(), place.clone()));
         state.changes.statuses.insert((asset.clone(), place.clone()));
         if let Some(latest) = latest.filter(|_| is_new) {
@@ -171,15 +182,76 @@ pub(super) fn restored(state: &mut State, at: At, payload: &PartitionsRestored) 
         match prior.status {
             // Its row is newer than the one that it takes the place of, so its last attempt is as of now.
             Some(status) => {
-                let last = LastAttempt { event_id: at.id, ..status.last_attempt() };
+                let mut last = LastAttempt { event_id: at.id, ..status.last_attempt() };
+                if has_expired(state, asset, &place) {
+                    // It is kept for as long again from now on, or it would expire at once.
+                    (last.run_id, last.at) = (NO_RUN, at.time);
+                }
                 let latest = status.latest();
-                state.statuses.put(asset, place.as_ref(), PartitionStatus::of(latest, last));
+                put(state, asset, place.as_ref(), PartitionStatus::of(latest, last));
             }
-            None => drop(state.statuses.remove(asset, place.as_ref())),
+            None => {
+                drop(state.change_status(asset, place.as_ref(), |all| all.remove(asset, place.as_ref())));
+            }
         }
+        fact(state, asset, &place);
     }
     freshness::replaced(state, at, asset);
     Applied::Yes
+}
+
+/// What was made too long ago is missing from now on. An attempt that is at work replaces it as it would have anyway.
+pub(super) fn expired(state: &mut State, at: At, payload: &PartitionsExpired, key: &str) -> Applied {
+    if !retention::remember(state, at, key) {
+        return Applied::No(Ignored::Duplicate);
+    }
+    let asset = &payload.asset_key;
+    let places: Vec<Place> = match payload.partitions.is_empty() {
+        true => vec![None],
+        false => payload.partitions.iter().cloned().map(Some).collect(),
+    };
+    let last =
+        LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: NO_RUN, at: at.time, event_id: at.id };
+    for place in places {
+        let status = state.statuses.get(asset, place.as_ref());
+        let is_due =
+            |status: &PartitionStatus| status.counts_since().is_some_and(|since| since <= payload.made_by);
+        let Some(status) = status.filter(is_due) else { continue };
+        let prior = PriorStatus { change: at.id, at: at.time, status: Some(status) };
+        state.statuses.set_prior(asset, place.as_ref(), prior);
+        put(state, asset, place.as_ref(), PartitionStatus::expired(last));
+        state.changes.undo.insert((asset.clone(), place.clone()));
+        state.changes.statuses.insert((asset.clone(), place.clone()));
+        fact(state, asset, &place);
+    }
+    freshness::replaced(state, at, asset);
+    Applied::Yes
+}
+
+fn has_expired(state: &State, asset: &AssetKey, place: &Place) -> bool {
+    let status = state.statuses.get(asset, place.as_ref());
+    status.is_some_and(|status| status.status() == DataStatus::Expired)
+}
+
+/// The status of a partition; of one that has expired, the status that it had.
+fn before(state: &State, asset: &AssetKey, place: &Place) -> Option<PartitionStatus> {
+    if has_expired(state, asset, place)
+        && let Some(prior) = state.statuses.prior(asset, place.as_ref())
+    {
+        return prior.status.clone();
+    }
+    state.statuses.get(asset, place.as_ref())
+}
+
+fn put(state: &mut State, asset: &AssetKey, place: Option<&PartitionKey>, status: PartitionStatus) {
+    state.change_status(asset, place, |all| all.put(asset, place, status));
+}
+
+/// Conditions are evaluated with what has become of a partition.
+fn fact(state: &mut State, asset: &AssetKey, place: &Place) {
+    if !state.conditions.is_empty() {
+        state.changes.facts.partitions.insert((asset.clone(), place.clone()));
+    }
 }
 
 /// Ranges of partitions by the canonical text of their keys; none stand for an asset without partitions.

@@ -15,8 +15,10 @@ table! {
     /// One row per backfill.
     "backfills" => BackfillRow {
         key (backfill_id: BackfillId),
-        sorted by row_version,
+        sorted by created_event_id,
         at |row| row.created_at,
+        facet state,
+        lookup backfill_id,
     }
     columns {
         backfill_id: BackfillId, unique;

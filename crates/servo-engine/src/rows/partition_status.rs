@@ -17,7 +17,7 @@ table! {
         asset_key: AssetKey;
         /// None: the asset has no partitions.
         partition_key: Option<PartitionKey>, unique;
-        /// Follows from the other columns; here for those who query.
+        /// Follows from the other columns, unless it is `EXPIRED`: then the last attempt is when that was noticed.
         status: DataStatus;
         last_materialization_id: Option<MaterializationId>, unique;
         /// The form of its data.

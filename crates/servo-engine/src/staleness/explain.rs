@@ -44,6 +44,11 @@ pub struct Stale {
 pub enum StaleCause {
     /// It was never made.
     NeverMade,
+    /// It was made longer ago than its asset keeps it.
+    Expired {
+        /// For how long it is kept; none if that was changed since.
+        after: Option<Millis>,
+    },
     /// Another version of its code is deployed.
     CodeChanged {
         /// The version that made it; none if there was none.
@@ -84,6 +89,7 @@ impl StaleCause {
     pub fn reason(&self) -> StaleReason {
         match self {
             Self::NeverMade => StaleReason::NeverMade,
+            Self::Expired { .. } => StaleReason::Expired,
             Self::CodeChanged { .. } => StaleReason::CodeChanged,
             Self::UpstreamNewer { .. } => StaleReason::UpstreamNewer,
             Self::UpstreamStale { .. } => StaleReason::UpstreamStale,
@@ -107,6 +113,10 @@ impl fmt::Display for StaleCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverMade => f.write_str("was never made"),
+            Self::Expired { after: Some(after) } => {
+                write!(f, "has expired: it counts for {after} after it was made")
+            }
+            Self::Expired { after: None } => f.write_str("has expired"),
             Self::CodeChanged { ran: Some(ran), deployed } => {
                 write!(f, "was made by code version {ran}, and {deployed} is deployed")
             }
@@ -127,6 +137,7 @@ impl fmt::Display for StaleCause {
             Self::UpstreamStale { asset, partition, root } => {
                 let what = match root {
                     StaleReason::NeverMade => "was never made",
+                    StaleReason::Expired => "has expired",
                     StaleReason::CodeChanged => "was made by other code than is deployed",
                     StaleReason::UpstreamNewer => "was made from data that has changed since",
                     StaleReason::UpstreamStale => "is stale",
@@ -164,6 +175,7 @@ impl StaleView<'_> {
         let latest = self.latest(asset, digits);
         let (mut because_of, mut more) = (Vec::new(), 0);
         let (cause, since) = match (reason, latest) {
+            (StaleReason::Expired, _) => self.expired(asset, digits)?,
             (StaleReason::NeverMade, _) | (_, None) => (StaleCause::NeverMade, None),
             (StaleReason::CodeChanged, Some(latest)) => {
                 let deployed = self.definitions.asset(asset).def.code_version.as_deref().unwrap_or_default();
@@ -270,6 +282,13 @@ impl StaleView<'_> {
             place = (dep.asset, first(&stale)?);
         }
         None
+    }
+
+    fn expired(&self, asset: u32, digits: &[u64]) -> Option<(StaleCause, Option<Timestamp>)> {
+        let (track, slots) = self.slots(asset)?;
+        let since = slots.get(track.slot_of(digits)?).last_attempt().at;
+        let after = self.definitions.asset(asset).def.expires_after_ms;
+        Some((StaleCause::Expired { after }, Some(since)))
     }
 
     fn late(&self, asset: u32) -> Option<(StaleCause, Option<Timestamp>)> {

@@ -15,6 +15,8 @@ use crate::state::State;
 pub enum StaleReason {
     /// It was never made.
     NeverMade,
+    /// It was made longer ago than its asset keeps it.
+    Expired,
     /// Another version of its code is deployed than the one that made it.
     CodeChanged,
     /// Something that it reads has changed since.
@@ -27,13 +29,20 @@ pub enum StaleReason {
 
 impl StaleReason {
     /// All of them, in the order in which they are tested.
-    pub const ALL: [Self; 5] =
-        [Self::NeverMade, Self::CodeChanged, Self::UpstreamNewer, Self::UpstreamStale, Self::FreshnessMissed];
+    pub const ALL: [Self; 6] = [
+        Self::NeverMade,
+        Self::Expired,
+        Self::CodeChanged,
+        Self::UpstreamNewer,
+        Self::UpstreamStale,
+        Self::FreshnessMissed,
+    ];
 
     /// Its name in tables and interfaces.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NeverMade => "NEVER_MADE",
+            Self::Expired => "EXPIRED",
             Self::CodeChanged => "CODE_CHANGED",
             Self::UpstreamNewer => "UPSTREAM_NEWER",
             Self::UpstreamStale => "UPSTREAM_STALE",
@@ -47,6 +56,7 @@ impl StaleReason {
 #[allow(missing_docs)]
 pub struct StaleSets {
     pub never_made: PartitionSet,
+    pub expired: PartitionSet,
     pub code_changed: PartitionSet,
     pub upstream_newer: PartitionSet,
     pub upstream_stale: PartitionSet,
@@ -58,6 +68,7 @@ impl StaleSets {
     pub fn of(&self, reason: StaleReason) -> &PartitionSet {
         match reason {
             StaleReason::NeverMade => &self.never_made,
+            StaleReason::Expired => &self.expired,
             StaleReason::CodeChanged => &self.code_changed,
             StaleReason::UpstreamNewer => &self.upstream_newer,
             StaleReason::UpstreamStale => &self.upstream_stale,
@@ -67,7 +78,7 @@ impl StaleSets {
 
     /// All of them.
     pub fn all(&self) -> PartitionSet {
-        self.made().union(&self.never_made)
+        self.made().union(&self.never_made).union(&self.expired)
     }
 
     /// Those that are made, and stale.
@@ -77,7 +88,7 @@ impl StaleSets {
 
     /// Those that making them again, and nothing else, brings up to date.
     pub fn by_themselves(&self) -> PartitionSet {
-        self.by_themselves_made().union(&self.never_made)
+        self.by_themselves_made().union(&self.never_made).union(&self.expired)
     }
 
     fn by_themselves_made(&self) -> PartitionSet {
@@ -141,7 +152,8 @@ impl Spread<'_> {
         let late = self.late(definition, track);
         let newer = track.newer.iter().fold(PartitionSet::EMPTY, |all, newer| all.union(&newer.set));
         StaleSets {
-            never_made: existing.difference(&track.made),
+            never_made: existing.difference(&track.made).difference(&track.expired),
+            expired: existing.intersection(&track.expired),
             freshness_missed: late.difference(&code_changed).difference(&newer),
             upstream_newer: newer.difference(&code_changed),
             code_changed,

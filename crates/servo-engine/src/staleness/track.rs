@@ -31,6 +31,7 @@ pub(super) struct Track {
     /// The greatest event since which any of them has its content.
     pub(super) last_change: EventId,
     pub(super) made: PartitionSet,
+    pub(super) expired: PartitionSet,
     pub(super) other_code: PartitionSet,
     /// Those that are made, of which the last attempt failed.
     pub(super) failing: PartitionSet,
@@ -56,6 +57,7 @@ impl Default for Track {
             not_yet: Vec::new(),
             last_change: EventId::NIL,
             made: PartitionSet::EMPTY,
+            expired: PartitionSet::EMPTY,
             other_code: PartitionSet::EMPTY,
             failing: PartitionSet::EMPTY,
             never_made: PartitionSet::EMPTY,
@@ -234,11 +236,15 @@ impl Track {
             let mut judged = fares.iter();
             self.with(set, changed, |_| judged.next().is_some_and(belongs))
         };
-        let made = with(&self.made, &|(status, _)| *status != DataStatus::NeverMaterialized);
+        let made = with(&self.made, &|(status, _)| {
+            !matches!(status, DataStatus::NeverMaterialized | DataStatus::Expired)
+        });
+        let expired = with(&self.expired, &|(status, _)| *status == DataStatus::Expired);
         let other_code = with(&self.other_code, &|(_, has_other_code)| *has_other_code);
         let failing = with(&self.failing, &|(status, _)| *status == DataStatus::LastAttemptFailed);
         let never_made = with(&self.never_made, &|(status, _)| *status == DataStatus::NeverMaterialized);
         (self.made, self.other_code, self.failing, self.never_made) = (made, other_code, failing, never_made);
+        self.expired = expired;
     }
 
     /// A set in which some partitions, sorted by their indexes, have been judged again.

@@ -124,6 +124,13 @@ impl AssetStates {
         self.change(asset, |state| state.checked(check));
     }
 
+    /// Gives how an asset fares to another; false if nothing is known of it.
+    pub(crate) fn rename(&mut self, from: &AssetKey, to: &AssetKey) -> bool {
+        let Some(state) = self.0.remove(from) else { return false };
+        self.0.insert(to.clone(), state);
+        true
+    }
+
     fn change(&mut self, asset: &AssetKey, change: impl FnOnce(&mut AssetState)) {
         match self.0.get_mut(asset) {
             Some(state) => change(state),

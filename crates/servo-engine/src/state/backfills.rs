@@ -102,6 +102,11 @@ impl Backfill {
         }
     }
 
+    /// Whether nothing of it can change any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.is_terminal() && self.active.is_empty()
+    }
+
     /// The backfill as a row of its table.
     pub fn row(&self) -> BackfillRow {
         let definition = &self.definition;
@@ -139,7 +144,8 @@ impl Backfill {
         }
     }
 
-    fn restore(row: BackfillRow) -> Self {
+    /// A backfill whose chunks have all ended, from its row.
+    pub fn from_row(row: BackfillRow) -> Self {
         let partition = row.cursor_partition;
         Self {
             id: row.backfill_id,
@@ -178,6 +184,16 @@ pub(crate) struct Backfills {
     chunks: SharedMap<(BackfillId, u32), Arc<BackfillChunkRow>>,
     /// Chunks whose run has ended, by the event that ended it.
     ended: SharedMap<(EventId, BackfillId, u32), ()>,
+    /// Backfills of which nothing can change any more, by the event that was the last, and how many ranges of
+    /// partitions they have together.
+    over: SharedMap<(EventId, BackfillId), ()>,
+    over_ranges: usize,
+}
+
+/// A backfill that leaves memory, with its chunks that were there.
+pub(crate) struct LeftBackfill {
+    pub(crate) backfill: Arc<Backfill>,
+    pub(crate) chunks: Vec<Arc<BackfillChunkRow>>,
 }
 
 impl Backfills {
@@ -222,6 +238,37 @@ impl Backfills {
         self.chunks.insert(key, Arc::new(row));
     }
 
+    /// Notes that nothing of a backfill can change any more.
+    pub(crate) fn is_over(&mut self, id: BackfillId) {
+        let Some(backfill) = self.by_id.get(&id).filter(|backfill| backfill.is_over()) else { return };
+        let ranges = ranges(backfill);
+        if self.over.insert((backfill.version, id), ()).is_none() {
+            self.over_ranges += ranges;
+        }
+    }
+
+    /// Takes out the backfill that was over first, if more than so many are, or they have more than so many ranges of
+    /// partitions; the last one stays.
+    pub(crate) fn take_over(&mut self, limit: usize, max_ranges: usize) -> Option<LeftBackfill> {
+        if self.over.len() <= 1 || (self.over.len() <= limit && self.over_ranges <= max_ranges) {
+            return None;
+        }
+        let (event, id) = *self.over.keys().next()?;
+        self.over.remove(&(event, id));
+        let backfill = self.by_id.remove(&id)?;
+        self.over_ranges -= ranges(&backfill);
+        use crate::event::Payload as _;
+        self.requests.remove(&backfill.definition.idempotency_key());
+        let mut chunks = Vec::new();
+        for index in 0..backfill.planned_chunks {
+            if let Some(chunk) = self.chunks.remove(&(id, index)) {
+                self.ended.remove(&(chunk.row_version, id, index));
+                chunks.push(chunk);
+            }
+        }
+        Some(LeftBackfill { backfill, chunks })
+    }
+
     /// Takes out the chunk that ended first, if more than so many have.
     pub(crate) fn take_oldest(&mut self, limit: usize) -> Option<Arc<BackfillChunkRow>> {
         if self.ended.len() <= limit.max(1) {
@@ -248,7 +295,7 @@ impl Backfills {
     ) -> Result<Self, RestoreError> {
         let mut backfills = Self::default();
         for row in rows {
-            backfills.insert(Backfill::restore(row));
+            backfills.insert(Backfill::from_row(row));
         }
         for row in chunks {
             let backfill = backfills.get_mut(row.backfill_id).ok_or_else(|| RestoreError {
@@ -261,6 +308,13 @@ impl Backfills {
             }
             backfills.put_chunk(row);
         }
+        let ids: Vec<BackfillId> = backfills.by_id.keys().copied().collect();
+        ids.into_iter().for_each(|id| backfills.is_over(id));
         Ok(backfills)
     }
+}
+
+/// How many ranges of partitions a backfill remembers.
+fn ranges(backfill: &Backfill) -> usize {
+    backfill.definition.targets.iter().map(|target| target.partitions.len()).sum()
 }

@@ -14,8 +14,8 @@ use super::{ChangedFacts, Run};
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, BackfillChunkRow, ConditionEvaluationRow, DeploymentRow, MaterializationInputRow,
-    NotificationRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
+    AppendedRows, AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, DeploymentRow,
+    MaterializationInputRow, NotificationRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,8 @@ pub(crate) struct Changes {
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     /// Partitions whose wipe or mark can be undone, or no longer.
     pub(crate) undo: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    /// Assets that were renamed: the name before and the event.
+    pub(crate) renames: BTreeSet<(AssetKey, EventId)>,
     /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.
@@ -70,6 +72,8 @@ pub(crate) struct Changes {
     pub(crate) freshness: BTreeSet<AssetKey>,
     /// Backfills that changed.
     pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Backfills that left memory.
+    pub(crate) ended_backfills: SharedVec<Arc<BackfillRow>>,
     /// Chunks of backfills that changed.
     pub(crate) chunks: BTreeSet<(BackfillId, u32)>,
     /// Chunks that left memory.
@@ -155,6 +159,7 @@ impl Changes {
             ended_ticks: self.ended_ticks.clone(),
             ended_evals: self.ended_evals.clone(),
             ended_chunks: self.ended_chunks.clone(),
+            ended_backfills: self.ended_backfills.clone(),
             ended_evaluations: self.ended_evaluations.clone(),
             ended_notifications: self.ended_notifications.clone(),
             conflicts: self.conflicts.clone(),

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId, SensorId, Timestamp};
+use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, ScheduleId, SensorId, Timestamp};
 
 use super::{Pauses, Run};
 use crate::lifecycle::{RunState, TaskState};
@@ -95,6 +95,8 @@ pub(crate) struct Index {
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Assets with a freshness policy by the time at which there is something to look at.
     pub(crate) freshness: BTreeSet<(Timestamp, AssetKey)>,
+    /// Partitions by the time at which they expire, of assets whose partitions do.
+    pub(crate) expiring: BTreeSet<(Timestamp, AssetKey, Option<PartitionKey>)>,
     /// Backfills that a controller may have something to do for.
     pub(crate) backfills: BTreeSet<BackfillId>,
     /// Chunks of all backfills that are at work.
@@ -202,6 +204,24 @@ impl Index {
         }
         if let Some(at) = after {
             self.due.insert((at, about));
+        }
+    }
+
+    pub(crate) fn replace_expiry(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        before: Option<Timestamp>,
+        after: Option<Timestamp>,
+    ) {
+        if before == after {
+            return;
+        }
+        if let Some(at) = before {
+            self.expiring.remove(&(at, asset.clone(), partition.cloned()));
+        }
+        if let Some(at) = after {
+            self.expiring.insert((at, asset.clone(), partition.cloned()));
         }
     }
 

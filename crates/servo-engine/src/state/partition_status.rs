@@ -204,13 +204,15 @@ pub(super) enum Facts {
     Materialized(Materialized),
     /// Attempted again since, without a materialization.
     Since(Box<(Materialized, LastAttempt)>),
+    /// Materialized, and too old to count: when it expired.
+    Expired(Box<LastAttempt>),
 }
 
 impl PartitionStatus {
     /// The newest good materialization.
     pub fn latest(&self) -> Option<Materialized> {
         match &self.0 {
-            Facts::Attempted(_) => None,
+            Facts::Attempted(_) | Facts::Expired(_) => None,
             Facts::Materialized(latest) => Some(*latest),
             Facts::Since(known) => Some(known.0),
         }
@@ -219,7 +221,7 @@ impl PartitionStatus {
     /// How the last attempt ended.
     pub fn last_attempt(&self) -> LastAttempt {
         match &self.0 {
-            Facts::Attempted(last) => **last,
+            Facts::Attempted(last) | Facts::Expired(last) => **last,
             Facts::Materialized(latest) => latest.attempt(),
             Facts::Since(known) => known.1,
         }
@@ -227,6 +229,9 @@ impl PartitionStatus {
 
     /// The status shown to people.
     pub fn status(&self) -> DataStatus {
+        if let Facts::Expired(_) = self.0 {
+            return DataStatus::Expired;
+        }
         match (self.latest(), self.last_attempt().outcome) {
             (None, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => DataStatus::NeverMaterialized,
             (Some(_), AttemptOutcome::Succeeded) => DataStatus::Materialized,
@@ -242,7 +247,37 @@ impl PartitionStatus {
             (None, latest) => latest,
         };
         let known = self.last_attempt();
+        if latest.is_none() && last.event_id <= known.event_id {
+            return self.clone();
+        }
         Self::of(latest, if last.event_id > known.event_id { last } else { known })
+    }
+
+    /// The same, as of a later event.
+    pub(super) fn renewed(&self, event_id: EventId) -> Self {
+        let last = LastAttempt { event_id, ..self.last_attempt() };
+        match &self.0 {
+            Facts::Expired(_) => Self::expired(last),
+            Facts::Attempted(_) | Facts::Materialized(_) | Facts::Since(_) => Self::of(self.latest(), last),
+        }
+    }
+
+    /// The status of what was materialized and is too old to count.
+    pub(crate) fn expired(at: LastAttempt) -> Self {
+        Self(Facts::Expired(Box::new(at)))
+    }
+
+    /// Since when it counts: when it was made, or when somebody last said that it is there. None if it does not.
+    pub(crate) fn counts_since(&self) -> Option<Timestamp> {
+        let (latest, last) = (self.latest()?, self.last_attempt());
+        Some(if last.run_id == RunId::NIL { last.at.max(latest.at()) } else { latest.at() })
+    }
+
+    /// When it expires if it counts for this long, to the next full second: what was made together expires together.
+    pub(crate) fn expires_at(&self, after: Millis) -> Option<Timestamp> {
+        let exact = self.counts_since()?.saturating_add(after);
+        let past = exact.as_millis().rem_euclid(1_000).unsigned_abs();
+        Some(exact.saturating_add(Millis::new((1_000 - past) % 1_000)))
     }
 
     pub(crate) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
@@ -263,6 +298,8 @@ pub struct PartitionCounts {
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub failing: u64,
+    /// Materialized, and too old to count.
+    pub expired: u64,
 }
 
 impl PartitionCounts {
@@ -271,6 +308,7 @@ impl PartitionCounts {
             DataStatus::NeverMaterialized => &mut self.never,
             DataStatus::Materialized => &mut self.materialized,
             DataStatus::LastAttemptFailed => &mut self.failing,
+            DataStatus::Expired => &mut self.expired,
         }
     }
 }
@@ -322,6 +360,9 @@ pub(super) fn restore(
         at: row.last_attempt_at,
         event_id: row.row_version,
     };
+    if row.status == DataStatus::Expired {
+        return Ok(PartitionStatus::expired(last));
+    }
     let latest = match (
         row.last_materialization_id,
         row.last_materialization_run_id,

@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
-    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, RestoredStatuses, RetryTimer, Run,
-    RunKeyIndex, Schedules, Sensors, State, Task, Workers, run_rows,
+    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, Renames, RestoredStatuses, RetryTimer,
+    Run, RunKeyIndex, Schedules, Sensors, State, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -52,6 +52,7 @@ impl State {
             asset_states: self.asset_states.rows(),
             partition_status: self.statuses.rows(),
             partition_undo: self.statuses.undo_rows(),
+            asset_renames: self.renames.rows(),
             quarantine: self.quarantine.rows().cloned().collect(),
             settings: self.changed_settings.rows().cloned().collect(),
             pauses: self.pauses.rows().cloned().collect(),
@@ -116,6 +117,7 @@ impl State {
             asset_states,
             partition_status,
             partition_undo,
+            asset_renames,
             quarantine,
             dynamic_partitions,
             partition_sets,
@@ -159,6 +161,7 @@ impl State {
         partition_status.iter().for_each(|row| statuses.add(row));
         state.statuses = statuses.finish()?;
         state.statuses.restore_undo(partition_undo)?;
+        state.renames = Renames::restore(asset_renames);
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
@@ -284,6 +287,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         asset_states: asset_states.collect(),
         partition_status: Vec::new(),
         partition_undo: Vec::new(),
+        asset_renames: Vec::new(),
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
@@ -314,6 +318,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.key()).collect(),
+            backfills: changes.ended_backfills.iter().map(|row| row.backfill_id).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             notifications: changes
                 .ended_notifications
@@ -330,6 +335,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.as_ref().clone()).collect(),
+            backfills: changes.ended_backfills.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
@@ -370,6 +376,9 @@ pub(super) fn take(state: &mut State) -> Delta {
             Some(row) => delta.partition_undo.push(row),
             None => delta.gone.partition_undo.push((asset, key)),
         }
+    }
+    for (name, event) in changes.renames {
+        delta.asset_renames.extend(state.renames.get(&name, event).cloned());
     }
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {

@@ -125,6 +125,14 @@ impl<'a> PartitionSlots<'a> {
     }
 }
 
+/// The partitions that a rename has given to another asset.
+#[derive(Debug, Default)]
+pub(crate) struct Renamed {
+    pub(crate) statuses: Vec<Option<PartitionKey>>,
+    /// Those whose last change can be undone.
+    pub(crate) priors: Vec<Option<PartitionKey>>,
+}
+
 /// The partitions of all assets, deployed or not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Statuses {
@@ -242,6 +250,27 @@ impl Statuses {
         Some(status)
     }
 
+    /// Gives the partitions of an asset to another, which has none; says which those are. With an event their rows are
+    /// as new as that, and what could be undone cannot any more.
+    pub(crate) fn rename(&mut self, from: &AssetKey, to: &AssetKey, newer: Option<EventId>) -> Renamed {
+        let Some(asset) = self.assets.remove(from) else { return Renamed::default() };
+        let mut asset = Arc::unwrap_or_clone(asset);
+        let statuses: Vec<_> = asset.index.iter().map(|(key, _)| partition_key(key.as_ref())).collect();
+        let priors: Vec<_> = asset.prior.keys().map(|key| partition_key(key)).collect();
+        // What was known of its slots was known of another asset.
+        asset.layout += 1;
+        if let Some(event) = newer {
+            asset.prior = SharedMap::default();
+            for slot in 0..asset.statuses.len() {
+                let renewed = asset.statuses.get(slot).renewed(event);
+                asset.statuses.set(slot, renewed);
+                asset.changed.note(slot, event);
+            }
+        }
+        self.assets.insert(to.clone(), Arc::new(asset));
+        Renamed { statuses, priors }
+    }
+
     /// Notes what a partition was before a change that can be undone.
     pub(crate) fn set_prior(
         &mut self,
@@ -250,6 +279,11 @@ impl Statuses {
         prior: PriorStatus,
     ) {
         self.asset_mut(asset).prior.insert(text(partition).into(), prior);
+    }
+
+    /// The status of a partition before the last change that can be undone.
+    pub(crate) fn prior(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PriorStatus> {
+        self.assets.get(asset)?.prior.get(text(partition))
     }
 
     /// Takes out what a partition was before the last change that can be undone.

@@ -33,6 +33,7 @@ impl State {
             dynamic: self.dynamic.clone(),
             asset_states: self.asset_states.clone(),
             statuses: self.statuses.clone(),
+            renames: self.renames.clone(),
             quarantine: self.quarantine.clone(),
             schedules: self.schedules.clone(),
             sensors: self.sensors.clone(),

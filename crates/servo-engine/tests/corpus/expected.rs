@@ -14,16 +14,17 @@ use servo_core::{
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
-    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
-    DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold,
-    FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
-    MaterializationReleased, NewValue, PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged,
-    PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested,
-    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
+    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged,
+    BackfillTarget, ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated,
+    DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
+    FailureThreshold, FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved,
+    MaterializationRejected, MaterializationReleased, NewValue, PartitionsExpired, PartitionsMarked,
+    PartitionsRestored, PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered, RequestRefused,
+    RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered,
+    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted,
+    TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -708,6 +709,29 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             asset_key: asset(),
             change: EventId::from_parts(1_736_899_200_000, 9),
             count: 30,
+        })],
+        EventKind::PartitionsExpired => {
+            let days = days();
+            let plain = PartitionsExpired {
+                asset_key: asset(),
+                after: EventId::from_parts(1_736_899_200_000, 9),
+                made_by: Timestamp::from_millis(1_734_307_200_000),
+                partitions: KeyList::default(),
+            };
+            let full = PartitionsExpired {
+                partitions: KeyList::new(vec![days[0].last().clone(), days[0].from.clone()]),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsExpired(plain), EventData::PartitionsExpired(full)]
+        }
+        EventKind::AssetRenamed => vec![EventData::AssetRenamed(AssetRenamed {
+            asset_key: asset(),
+            renamed_to: AssetKey::new("raw", "arrivals").expect("a key"),
+            after: EventId::from_parts(1_736_899_200_000, 9),
+        })],
+        EventKind::AssetMoved => vec![EventData::AssetMoved(AssetMoved {
+            asset_key: asset(),
+            renamed_by: EventId::from_parts(1_736_899_200_000, 9),
         })],
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),

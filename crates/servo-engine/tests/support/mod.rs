@@ -11,12 +11,12 @@ use servo_core::{
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
-    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
+    AssetMoved, AssetRenamed, AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged,
+    BackfillTarget, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, KeyList,
     MaterializationApproved, MaterializationRejected, MaterializationReleased, NotificationAttempted,
     NotificationRequested, NotificationRuleChanged, NotificationRuleDefined, NotificationTested,
-    PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged, RequestAnswered,
-    RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
+    PartitionsExpired, PartitionsMarked, PartitionsRestored, PartitionsWiped, QueueServiceChanged,
+    RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
     ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
     SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
     SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
@@ -658,10 +658,18 @@ pub(crate) fn life_events() -> Vec<(&'static str, EventData)> {
         outcome: AttemptOutcome::Succeeded,
         reason: String::new(),
     };
-    let restored = PartitionsRestored { asset_key, change: after, count: 1 };
+    let restored = PartitionsRestored { asset_key: asset_key.clone(), change: after, count: 1 };
+    let (made_by, partitions) = (Timestamp::from_millis(0), KeyList::default());
+    let expired = PartitionsExpired { asset_key: asset_key.clone(), after, made_by, partitions };
+    let renamed_to = AssetKey::new("t", "renamed").expect("an asset");
+    let renamed = AssetRenamed { asset_key: asset_key.clone(), renamed_to, after };
+    let moved = AssetMoved { asset_key, renamed_by: after };
     vec![
         ("PartitionsWiped", EventData::PartitionsWiped(wiped)),
         ("PartitionsMarked", EventData::PartitionsMarked(marked)),
         ("PartitionsRestored", EventData::PartitionsRestored(restored)),
+        ("PartitionsExpired", EventData::PartitionsExpired(expired)),
+        ("AssetRenamed", EventData::AssetRenamed(renamed)),
+        ("AssetMoved", EventData::AssetMoved(moved)),
     ]
 }

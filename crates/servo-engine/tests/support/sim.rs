@@ -391,6 +391,7 @@ impl Sim {
             match effect {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
+                Effect::Move(moved) => self.waiting.push(Input::Moved(moved)),
                 Effect::Evaluate(evaluation) => self.waiting.push(evaluated(&evaluation)),
                 Effect::Notify(delivery) => self.waiting.push(notified(&delivery)),
                 Effect::Promote(_)

@@ -94,6 +94,8 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::BadSetting(_) => "bad setting",
                 Refusal::PartitionBusy { .. } => "partition busy",
                 Refusal::NothingToUndo { .. } => "nothing to undo",
+                Refusal::UnknownAsset { .. } => "no asset",
+                Refusal::CannotRename { .. } => "cannot rename",
                 Refusal::TooManyToChange { .. } => "too many to change",
                 Refusal::LongReason { .. } => "long reason",
                 Refusal::UnknownSchedule { .. } => "no schedule",

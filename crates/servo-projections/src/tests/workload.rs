@@ -66,6 +66,7 @@ impl Workload {
         let dispatches = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
         let releases = step.effects.into_iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release)),
+            Effect::Move(moved) => Some(Input::Moved(moved)),
             Effect::Enqueue(_)
             | Effect::Promote(_)
             | Effect::Discard(_)

@@ -5,14 +5,14 @@
 //! [set aside](super::set_aside). None that tables must not be ahead of is lost: a [`Barrier`] opens when all before it
 //! are done or set aside, and never if the process ends first (ADR-074).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, MaterializationId, RunId, Timestamp};
-use servo_engine::{Discard, Effect, Expired, Input, Promotion, Release};
+use servo_engine::{AssetMove, Discard, Effect, Expired, Input, Promotion, Release};
 use servo_store::DataError;
 use tokio::sync::oneshot;
 
@@ -153,6 +153,27 @@ impl FileEffects {
     /// Carries out what is pending. What failed stays, or is set aside if it has failed too often; says why the last
     /// did that stays.
     async fn carry_out(&mut self, pending: &mut Pending) -> Result<(), DataError> {
+        let outcome = self.carry_out_in_place(pending).await;
+        // What is to be done under the old name of an asset is done before its data is moved.
+        outcome.and(self.carry_out_moves(pending).await)
+    }
+
+    async fn carry_out_moves(&mut self, pending: &mut Pending) -> Result<(), DataError> {
+        let mut outcome = Ok(());
+        for moved in std::mem::take(&mut pending.moves) {
+            if let Err(error) = self.move_asset(&moved).await {
+                if let Some(data) = &self.data {
+                    let path = data.root.uri(&data.layout.data_home(&moved.from, None));
+                    self.stuck.failed(path, &error, self.clock.as_ref());
+                }
+                pending.moves.insert(moved);
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    async fn carry_out_in_place(&mut self, pending: &mut Pending) -> Result<(), DataError> {
         let mut outcome = Ok(());
         for (key, release) in std::mem::take(&mut pending.releases) {
             let path = self.data.as_ref().map(|data| data.root.uri(&release::location(data, &release)));
@@ -204,6 +225,21 @@ impl FileEffects {
         }
     }
 
+    /// Moves everything of an asset to where its new name is. What was moved before is not there any more.
+    async fn move_asset(&self, moved: &AssetMove) -> Result<(), DataError> {
+        if let Some(data) = &self.data {
+            let home = |asset: &AssetKey| data.layout.data_home(asset, None);
+            let path = data.root.uri(&home(&moved.from));
+            data.root.rename(&home(&moved.from), &home(&moved.to)).await?;
+            self.stuck.healed(&path);
+        }
+        // Without an engine the next start moves it again.
+        if let Some(engine) = self.engine.upgrade() {
+            let _stopping = engine.send_async(EngineMessage::Input(Input::Moved(moved.clone()), None)).await;
+        }
+        Ok(())
+    }
+
     async fn release(&self, release: &Release) -> Result<(), DataError> {
         let released = match &self.data {
             Some(data) => release::release(data, release).await?,
@@ -230,7 +266,9 @@ impl Request {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
         match self {
-            Request::Begin(effects) => effects.iter().any(|effect| matches!(effect, Effect::Release(_))),
+            Request::Begin(effects) => {
+                effects.iter().any(|effect| matches!(effect, Effect::Release(_) | Effect::Move(_)))
+            }
             Request::Barrier(_) => true,
         }
     }
@@ -240,6 +278,7 @@ impl Request {
 #[derive(Default)]
 struct Pending {
     releases: BTreeMap<(AssetKey, MaterializationId), Release>,
+    moves: BTreeSet<AssetMove>,
     promotions: BTreeMap<Partition, (Promotion, u32)>,
     discards: BTreeMap<Discard, u32>,
     staging: BTreeMap<RunId, u32>,
@@ -260,6 +299,9 @@ impl Pending {
         match effect {
             Effect::Release(release) => {
                 self.releases.insert((release.asset.clone(), release.materialization_id), release);
+            }
+            Effect::Move(moved) => {
+                self.moves.insert(moved);
             }
             Effect::Promote(promotion) => {
                 let partition = (promotion.asset.clone(), promotion.partition.clone());

@@ -61,6 +61,8 @@ impl Model {
             "PartitionsWiped" => ("partitions.wipe".to_owned(), asset("asset_key")?),
             "PartitionsMarked" => ("partitions.mark".to_owned(), asset("asset_key")?),
             "PartitionsRestored" => ("partitions.undo".to_owned(), asset("asset_key")?),
+            "PartitionsExpired" => ("partitions.expire".to_owned(), asset("asset_key")?),
+            "AssetRenamed" => ("asset.rename".to_owned(), asset("asset_key")?),
             "ScheduleDefined" => ("schedule.define".to_owned(), said("schedule_id")?),
             "SchedulePaused" => ("schedule.pause".to_owned(), said("schedule_id")?),
             "ScheduleResumed" => ("schedule.resume".to_owned(), said("schedule_id")?),

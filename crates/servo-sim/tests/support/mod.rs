@@ -121,6 +121,7 @@ impl World {
         self.attempts.extend(attempts);
         let releases = step.effects.iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release.clone())),
+            Effect::Move(moved) => Some(Input::Moved(moved.clone())),
             Effect::Enqueue(_)
             | Effect::Promote(_)
             | Effect::Discard(_)

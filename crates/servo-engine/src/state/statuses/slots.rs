@@ -121,7 +121,7 @@ impl Packed {
         for (at, status) in statuses.iter().enumerate() {
             match &status.0 {
                 Facts::Materialized(materialized) => made.push(*materialized),
-                Facts::Attempted(_) | Facts::Since(_) => {
+                Facts::Attempted(_) | Facts::Since(_) | Facts::Expired(_) => {
                     others.push((at as u8, status.clone()));
                     // Its place in the columns is not read; what is there already takes the least room.
                     made.push(status.latest().or_else(|| made.last().copied()).unwrap_or(Materialized::NONE));

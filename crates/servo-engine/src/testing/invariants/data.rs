@@ -34,6 +34,7 @@ fn check_statuses(state: &State) -> Result<(), Violation> {
                 DataStatus::NeverMaterialized => &mut counted.never,
                 DataStatus::Materialized => &mut counted.materialized,
                 DataStatus::LastAttemptFailed => &mut counted.failing,
+                DataStatus::Expired => &mut counted.expired,
             } += 1;
             let key = partition.as_deref().map(PartitionKey::parse).transpose();
             let key = key.map_err(|error| Violation {
