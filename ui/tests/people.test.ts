@@ -78,6 +78,27 @@ describe.skipIf(whyNot() !== undefined)("people and keys of servo serve", () => 
     await close();
   });
 
+  test("an admin signs a browser out, which is told so where it is", async () => {
+    const key = server.newKey("operator", "default/main");
+    const other = await open(browser, server, { key });
+    await other.page.goto(`${server.url}/runs`);
+    await other.page.getByRole("heading", { name: "Runs" }).waitFor();
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/settings/people`);
+    const row = page.getByRole("region", { name: "Signed in" }).getByRole("row", { name: /operator for journeys/ });
+    await row.getByText("an API key").waitFor();
+    await row.getByRole("button", { name: /^Sign out/ }).click();
+    await page.getByRole("button", { name: "End this session" }).click();
+    await row.waitFor({ state: "detached" });
+    await other.page.keyboard.press("g");
+    await other.page.keyboard.press("b");
+    await other.page.getByText("This browser is not signed in").waitFor();
+    expect(other.page.url()).toBe(`${server.url}/backfills`);
+    forgive(other.wrongs, "401");
+    await other.close();
+    await close();
+  });
+
   test("nobody gives away more than they have, and is told so in the dialog", async () => {
     const { page, wrongs, close } = await open(browser, server, { key: server.newKey("admin", "default/main") });
     await page.goto(`${server.url}/settings/people`);

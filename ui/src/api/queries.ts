@@ -345,6 +345,14 @@ export const keysQuery = (all: boolean) =>
     refetchInterval: 15_000,
   });
 
+export const sessionsQuery = infiniteQueryOptions({
+  queryKey: ["sessions"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/admin/sessions", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+  refetchInterval: 15_000,
+});
+
 export const notificationsQuery = infiniteQueryOptions({
   queryKey: ["notifications", "pages"],
   queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/notifications", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),

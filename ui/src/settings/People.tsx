@@ -12,6 +12,7 @@ import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { CreatedKey, NewKey } from "./NewKey";
+import { Sessions } from "./Sessions";
 
 type ApiKey = Schemas["ApiKey"];
 
@@ -24,7 +25,10 @@ export function People() {
         {({ api_keys }) =>
           api_keys === true ? (
             <Needs permission="keys.manage" what="API keys">
-              <Keys />
+              <div className="stack">
+                <Keys />
+                <Sessions />
+              </div>
             </Needs>
           ) : (
             <Panel label="API keys">
