@@ -40,7 +40,7 @@ test("equal graphs have equal layouts, and assets without edges stand apart", ()
   expect(Math.min(y[3] ?? 0, y[4] ?? 0)).toBeGreaterThan(Math.max(y[0] ?? 0, y[1] ?? 0, y[2] ?? 0));
 });
 
-const totals = { total: 1, materialized: 1, last_attempt_failed: 0, never_succeeded: 0 };
+const totals = { total: 1, materialized: 1, last_attempt_failed: 0, never_succeeded: 0, expired: 0 };
 
 test("a closed group is one card with the worst of its states and the edges of all of it", () => {
   const node = (asset_key: string, failures: number) => ({ asset_key, failures, partitions: totals });
@@ -122,7 +122,7 @@ test("a message that is no JSON is told before it is sent", () => {
 });
 
 test("data that is stale has a state of its own, after failures and before what was never made", () => {
-  const known = { asset_key: "a/b", partitions: { total: 3, materialized: 2, last_attempt_failed: 0, never_succeeded: 0 } as never, failures: 0 };
+  const known = { asset_key: "a/b", partitions: { total: 3, materialized: 2, last_attempt_failed: 0, never_succeeded: 0, expired: 0 } as never, failures: 0 };
   expect(statusOf({ ...known, stale: 2 })).toMatchObject({ tone: "stale", word: "2 partitions stale" });
   expect(statusOf({ ...known, stale: 2, failures: 1 })).toMatchObject({ tone: "failed" });
   expect(statusOf(known)).toMatchObject({ tone: "succeeded", word: "Partly made" });

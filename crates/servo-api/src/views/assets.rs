@@ -100,7 +100,6 @@ pub struct PartitionTotals {
     /// Attempted, and never materialized.
     pub never_succeeded: u64,
     /// Materialized, and too old to count.
-    #[serde(default)]
     pub expired: u64,
 }
 
