@@ -212,6 +212,9 @@ fn a_clock_that_goes_back_makes_no_tick_again() {
     wait(&mut world, 30 * MINUTE);
     let before = outcomes(&world).len();
     wait(&mut world, -25 * MINUTE);
+    // Nor does whoever resumes the schedule then.
+    world.ask(change("tens", ScheduleChange::Pause)).expect("paused");
+    world.ask(change("tens", ScheduleChange::Resume)).expect("resumed");
     wait(&mut world, 20 * MINUTE);
     assert_eq!(outcomes(&world).len(), before);
     wait(&mut world, 15 * MINUTE);

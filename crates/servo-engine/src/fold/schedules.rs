@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use servo_core::{RunId, ScheduleId, Timestamp};
+use servo_core::{Millis, RunId, ScheduleId, Timestamp};
 
 use super::definitions::keep_version;
 use super::{Applied, At, Ignored, retention};
@@ -17,6 +17,9 @@ use crate::state::{PendingTick, Schedule, State};
 
 /// Ticks of all schedules that are kept in memory.
 const RECENT_TICKS: usize = 10_000;
+
+/// A last tick that is further ahead than this was made by a wrong clock.
+const FAR_AHEAD: Millis = Millis::from_hours(24);
 
 pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> Applied {
     let (id, definition) = (payload.schedule_id, &payload.definition);
@@ -111,7 +114,7 @@ pub(super) fn removed(state: &mut State, at: At, payload: &ScheduleRemoved) -> A
 pub(super) fn ticked(state: &mut State, at: At, payload: &ScheduleTicked, key: &str) -> Applied {
     let id = payload.schedule_id;
     let Some(schedule) = state.schedules.get(id) else { return Applied::No(Ignored::UnknownSchedule) };
-    // A definition that begins anew forgets its last tick, so that a copy of an older one is known by its place in the log.
+    // A copy is known by its place in the log, or by the tick that was made.
     let is_known = at.id <= schedule.version
         || schedule.last_scheduled_for.is_some_and(|last| payload.scheduled_for <= last);
     if payload.manual {
@@ -225,10 +228,12 @@ fn change(
     Applied::Yes
 }
 
-/// Ticks are counted from now on. If a wrong clock has brought the last tick into the future, that is forgotten.
+/// Counts ticks from now on. A tick that was made is not made again, unless the clock was so far ahead that the schedule
+/// would be silent for days.
 fn begin_anew(schedule: &mut Schedule, now: Timestamp) {
-    schedule.ticks_after = now;
-    schedule.last_scheduled_for = schedule.last_scheduled_for.filter(|last| *last <= now);
+    schedule.last_scheduled_for =
+        schedule.last_scheduled_for.filter(|last| *last <= now.saturating_add(FAR_AHEAD));
+    schedule.ticks_after = schedule.last_scheduled_for.map_or(now, |last| last.max(now));
     (schedule.retry_at, schedule.attempts) = (None, 0);
 }
 
@@ -236,7 +241,10 @@ fn begin_anew(schedule: &mut Schedule, now: Timestamp) {
 pub(super) fn begin_all_anew(state: &mut State, at: At) {
     let ids: Vec<ScheduleId> = state.schedules().map(|schedule| schedule.id).collect();
     for id in ids {
-        state.change_schedule(id, at.id, |schedule| begin_anew(schedule, at.time));
+        state.change_schedule(id, at.id, |schedule| {
+            schedule.last_scheduled_for = None;
+            begin_anew(schedule, at.time);
+        });
         set_next(state, at, id);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use servo_core::{EventId, Timestamp};
+use servo_core::Timestamp;
 use servo_engine::{HotRows, State};
 
 use super::compare::Differences;
@@ -24,8 +24,6 @@ pub struct Schedule {
     pub every: i64,
     pub ticks_after: Timestamp,
     pub last: Option<Timestamp>,
-    /// The event from which its ticks are counted.
-    pub begun: EventId,
 }
 
 impl Schedule {
@@ -92,8 +90,7 @@ impl Model {
             removed: false,
             every: period(text(definition, "cron")?)?,
             ticks_after: event.at,
-            last: known.and_then(|known| known.last).filter(|last| *last <= event.at),
-            begun: event.id,
+            last: known.and_then(|known| known.last),
         };
         self.automation.schedules.insert(id, schedule);
         Ok(())
@@ -117,8 +114,6 @@ impl Model {
         self.schedule_changed(event, |schedule| {
             schedule.paused = false;
             schedule.ticks_after = event.at;
-            schedule.last = schedule.last.filter(|last| *last <= event.at);
-            schedule.begun = event.id;
         })
     }
 
@@ -293,11 +288,5 @@ impl Model {
             }
         }
         wrong
-    }
-
-    /// The event that the ticks of a schedule are counted from: the same tick may come again after another.
-    pub(super) fn ticks_begun(&self, event: &Event) -> Option<EventId> {
-        let schedule = self.automation.schedules.get(text(&event.payload, "schedule_id").ok()?)?;
-        (event.kind == "ScheduleTicked").then_some(schedule.begun)
     }
 }

@@ -173,7 +173,6 @@ impl<'a> Checks<'a> {
     fn effect(&mut self, event: &'a Event) {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
-        let requested = self.model.ticks_begun(event).unwrap_or(requested);
         // A refusal changes nothing but the audit, where the same one may stand twice.
         let is_record = event.kind == "RequestRefused";
         if self.effects.insert(&event.key, requested) == Some(requested) && !is_record {
