@@ -92,7 +92,7 @@ def test_every_answer_is_one_that_the_description_has(case: Case[Any], api: Api)
     headers = {"Authorization": f"Bearer {_bearer(api, operation)}"}
     body: Any = case.body
     # Those who wait for something get nothing sooner.
-    if isinstance(body, dict) and isinstance(wait := body.get("wait_ms"), int) and 0 <= wait < 2**63:
+    if isinstance(body, dict) and type(wait := body.get("wait_ms")) is int and 0 <= wait < 2**63:
         body["wait_ms"] = 1
     counted[name] += 1
     if case.method.upper() != case.operation.method.upper():
