@@ -1,6 +1,6 @@
 // Pages that have nothing to show, and pages whose server does not answer: they teach, and never go blank.
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, test } from "vitest";
 import { launch, open } from "./support/browser";
 import { look } from "./support/looks";
 import { Server, whyNot } from "./support/server";
