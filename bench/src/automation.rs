@@ -120,7 +120,7 @@ pub(crate) async fn idle(root: &Path) -> anyhow::Result<()> {
     let begun = Instant::now();
     let workspace = open(root).await?;
     let opened = begun.elapsed();
-    // What opening has left to do is not idle.
+    // Work that opening has left does not count as idle.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let used = cpu_time(std::process::id())?;
     tokio::time::sleep(WATCHED).await;

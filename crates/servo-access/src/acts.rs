@@ -39,7 +39,7 @@ impl std::str::FromStr for ActPlace {
 pub struct ControlAct {
     /// Where it is in the ledger.
     pub place: ActPlace,
-    /// What it is about: whoever may read the audit there may read it.
+    /// The scope: whoever may read the audit there may read it.
     pub scope: Scope,
     /// The act, as the audit of a workspace has its own.
     pub row: AuditRow,

@@ -183,7 +183,7 @@ pub struct RequestDenied {
     pub permission: String,
     /// The least role that has it.
     pub role: String,
-    /// What was asked for: `POST /api/v1/admin/tenants`.
+    /// The refused operation: `POST /api/v1/admin/tenants`.
     pub subject: String,
     /// Where whoever asked has a role.
     pub scope: Scope,

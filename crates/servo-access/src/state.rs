@@ -242,7 +242,7 @@ impl ControlState {
                 }
             }
             ControlData::SessionStarted(SessionStarted { id, holder, expires_at }) => {
-                // What is over needs no end.
+                // Expired sessions are forgotten.
                 self.sessions.retain(|_, session| at < session.expires_at);
                 let new = Session {
                     id: id.clone(),

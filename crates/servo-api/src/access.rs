@@ -327,7 +327,7 @@ pub(crate) struct Actor(pub(crate) Principal);
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
 
-/// What the envelopes of the worker that asks are signed with.
+/// The signing key of envelopes for the worker that asks.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerSecret(pub(crate) Arc<str>);
 
@@ -470,7 +470,7 @@ impl App {
         Problem::new(Code::Forbidden, detail)
     }
 
-    /// What the envelopes of a worker are signed with, if it may take tasks.
+    /// The signing key of a worker's envelopes, if it may take tasks.
     async fn check_worker(&self, request: &Parts) -> Result<Arc<str>, Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
         let shown = bearer(&request.headers);

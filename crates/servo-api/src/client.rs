@@ -88,7 +88,7 @@ pub struct Client {
     patience: Duration,
 }
 
-/// What a client needs for TLS besides what the system has.
+/// TLS options of a client: its own root certificates and client certificate.
 #[derive(Clone, Default)]
 pub struct ClientTls {
     /// Certificates of authorities that servers may be vouched for by, PEM.

@@ -36,7 +36,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How often it is looked whether the credential of a stream has expired.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest request id that is taken from a caller.
-const LONGEST_ID: usize = 128;
+const MAX_REQUEST_ID_LEN: usize = 128;
 
 /// Marks requests of connections whose certificate was verified.
 #[derive(Debug, Clone, Copy)]
@@ -449,8 +449,9 @@ fn is_of_workers(path: &str) -> bool {
 /// The id that a caller has given a request, or a new one.
 fn request_id(parts: &Parts) -> String {
     let given = parts.headers.get(&REQUEST_ID).and_then(|id| id.to_str().ok());
-    let is_good =
-        |id: &&str| !id.is_empty() && id.len() <= LONGEST_ID && id.bytes().all(|it| it.is_ascii_graphic());
+    let is_good = |id: &&str| {
+        !id.is_empty() && id.len() <= MAX_REQUEST_ID_LEN && id.bytes().all(|it| it.is_ascii_graphic())
+    };
     if let Some(id) = given.filter(is_good) {
         return id.to_owned();
     }

@@ -83,7 +83,7 @@ enum Whose {
 /// A name of a limit, and whom it is about.
 type Meter = (&'static str, Whose);
 
-/// What is left of a limit.
+/// The remaining allowance of a limit.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     /// In parts of a request, of which a request takes a minute's nanoseconds: all figures are whole.
@@ -312,7 +312,7 @@ impl RateLimits {
     }
 }
 
-/// What a request is, for the limits.
+/// The class of a request, which decides its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Trigger,

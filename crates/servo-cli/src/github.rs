@@ -1,4 +1,4 @@
-//! What GitHub Actions understands: a group around a run, an error per failed task, and a summary of the step.
+//! Output for GitHub Actions: a group around a run, an error per failed task, and a summary of the step.
 
 use std::io::Write;
 

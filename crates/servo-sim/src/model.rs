@@ -87,7 +87,7 @@ pub struct Model {
     pub pauses: BTreeMap<String, (u64, bool)>,
     /// Workers by their id.
     pub workers: BTreeMap<String, Worker>,
-    /// What requests runs by itself.
+    /// Schedules and backfills.
     pub automation: Automation,
     /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
     /// allowed.

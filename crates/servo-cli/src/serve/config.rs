@@ -1,4 +1,4 @@
-//! What a server is started with: flags win over variables, those over the file, that over defaults.
+//! Start-up configuration of a server: flags win over variables, those over the file, that over defaults.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

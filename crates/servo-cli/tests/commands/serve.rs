@@ -80,7 +80,7 @@ impl<'a> Serve<'a> {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// What a request is answered with, whatever the status.
+    /// The answer to a request, whatever the status.
     pub fn post(&self, key: &str, path: &str, body: &str) -> Value {
         let (url, bearer) = (format!("{}/api/v1/{path}", self.url), format!("Authorization: Bearer {key}"));
         let json = "Content-Type: application/json";

@@ -67,7 +67,7 @@ pub struct PartitionsExpired {
     pub asset_key: AssetKey,
     /// The newest event when it was decided: tells one expiry from the next.
     pub after: EventId,
-    /// What was made by this time has expired, unless somebody said since that it is there.
+    /// Materializations up to this time have expired, unless somebody has marked them materialized since.
     pub made_by: Timestamp,
     /// Which, in the order of their canonical texts; none if the asset has no partitions.
     #[serde(default, skip_serializing_if = "KeyList::is_empty")]

@@ -200,7 +200,7 @@ pub(super) fn restored(state: &mut State, at: At, payload: &PartitionsRestored) 
     Applied::Yes
 }
 
-/// What was made too long ago is missing from now on. An attempt that is at work replaces it as it would have anyway.
+/// Expires partitions: they are missing from now on. A running attempt replaces them all the same.
 pub(super) fn expired(state: &mut State, at: At, payload: &PartitionsExpired, key: &str) -> Applied {
     if !retention::remember(state, at, key) {
         return Applied::No(Ignored::Duplicate);

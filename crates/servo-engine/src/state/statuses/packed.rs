@@ -4,7 +4,7 @@
 //! keeps the least one and what each entry has on top of it, in as few bytes as the greatest needs; a column of ids
 //! keeps the few that the others closely follow.
 
-/// What an id may have on top of the one that it follows.
+/// The largest difference between an id and the one before it.
 const NEAR: u128 = 1 << 16;
 
 /// Writes columns of the same number of entries.
