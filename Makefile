@@ -55,6 +55,7 @@ test: lint ## everything that must pass before a commit
 	SERVO_BIN="$(abspath $(BUILD))/debug/servo" SERVO_PYTHON="$(PYTHON)" bash scripts/ui.sh test
 
 lint: setup ## formatting, clippy, ruff, mypy, docs, tsc and eslint; changes nothing
+	@[ -e "$(BUILD)/debug/servo-sim" ] || echo "lint: compiling for clippy, about 8 minutes on two cores, once; make test then compiles the tests, about 12"
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . $(ELSEWHERE)

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import shutil
 import signal
 import sys
 import tempfile
 from pathlib import Path
 
+from chaos.check.workers import strangers
 from chaos.check.workspace import check
 from chaos.environment import Environment, free_port
 from chaos.run import ChaosRun
+from chaos.sink import Sink
 from chaos.summary import lines, summary
 
 READY_P99 = 2.0
@@ -24,9 +27,13 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="servo-chaos-"))
-    environment = Environment(root, arguments.servo.resolve(), Path(sys.executable), free_port())
+    sink = Sink(random.Random(arguments.seed))  # noqa: S311 - chance, not a secret
+    environment = Environment(root, arguments.servo.resolve(), Path(sys.executable), free_port(), sink.port)
+    environment.prepare()
+    environment.prepare_strangers()
+    sink.record = environment.received
     _tell(f"seed {arguments.seed}, {root}")
-    chaos_run = ChaosRun(environment, arguments.seed, _tell)
+    chaos_run = ChaosRun(environment, sink, arguments.seed, _tell)
     try:
         chaos_run.play(arguments.seconds)
     except KeyboardInterrupt:
@@ -34,9 +41,14 @@ def main() -> int:
         _tell("interrupted; nothing is left")
         return 130
     chaos_run.verify()
-    findings, _, model = check(
-        environment.workspace, environment.requests, environment.journal, chaos_run.killer.killed()
+    findings, events, model = check(
+        environment.workspace,
+        environment.requests,
+        environment.journal,
+        chaos_run.killer.killed(),
+        environment.received,
     )
+    strangers(environment.root, events, findings)
     figures = summary(chaos_run, findings, model, arguments.seconds, arguments.ready_p99)
     print("\n".join(lines(figures)))
     if arguments.json is not None:

@@ -11,6 +11,24 @@ EVERY = {
     "runs that succeeded": 3,
     "measured restarts": 30,
 }
+# The same for what happens without anybody asking for runs, as the checker counts it.
+AUTOMATED = {
+    "ticks": 4,
+    "evaluations": 10,
+    "messages": 20,
+    "chunks": 20,
+    "condition requests": 40,
+    "notifications": 60,
+    "wipes": 100,
+    "stale evaluations": 150,
+    "renames": 200,
+}
+# The same for workers that share a name, and for those that are refused for their code or their disk.
+WORKERS = {
+    "attempts of namesakes": 10,
+    "refusals of other code": 100,
+    "refusals of another disk": 60,
+}
 # The same for each action on each kind of process, so that none of them is forgotten.
 EVERY_FAULT = 100
 FAULTS = tuple(f"{action} {kind}" for action in ("kill", "stop") for kind in ("server", "worker", "runner"))
@@ -26,8 +44,10 @@ def shortfalls(figures: dict[str, Any]) -> list[str]:
         "runs that succeeded": figures["runs"].get("SUCCEEDED", 0),
         "measured restarts": figures["ready"]["count"],
     }
+    counted |= {name: figures["counts"].get(name, 0) for name in (*AUTOMATED, *WORKERS)}
     # A run of any length must have some of these.
     least = {name: max(1, int(seconds / every)) for name, every in EVERY.items()}
+    least |= {name: int(seconds / every) for name, every in (AUTOMATED | WORKERS).items()}
     counted |= {f'faults "{name}"': faults.get(name, 0) for name in FAULTS}
     least |= {f'faults "{name}"': int(seconds / EVERY_FAULT) for name in FAULTS}
     return [

@@ -28,12 +28,17 @@ class SupervisedProcess:
         arguments: list[str],
         environment: Environment,
         begun: Callable[[subprocess.Popen[bytes], float], None] | None = None,
+        *,
+        variables: dict[str, str] | None = None,
     ) -> None:
         """Take what to run, and whom to tell that it was started, and when."""
         self.name = name
         self.arguments = arguments
         self.environment = environment
         self.begun = begun
+        self.variables = variables
+        # Seconds before it is started again, of one that is meant to end by itself.
+        self.pause = 0.0
         self.starts = 0
         self.started_at = 0.0
         self.process: subprocess.Popen[bytes] | None = None
@@ -62,6 +67,7 @@ class SupervisedProcess:
                 self.begun(process, self.started_at)
             while process.poll() is None:
                 time.sleep(LOOK)
+            self.ended.wait(self.pause)
             # One that cannot start is not started a hundred times a second.
             if time.monotonic() - self.started_at < 0.05:
                 time.sleep(0.1)
@@ -71,7 +77,7 @@ class SupervisedProcess:
             self.started_at = time.monotonic()
             self.process = subprocess.Popen(  # noqa: S603 - our own arguments
                 [str(self.environment.servo), *self.arguments],
-                env=self.environment.variables(),
+                env=self.variables or self.environment.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -87,7 +93,8 @@ class SupervisedProcess:
             process = self.process
         if process is None:
             return True
-        send(process.pid, signal.SIGCONT)
+        if process.poll() is None:
+            send(process.pid, signal.SIGCONT)
         process.terminate()
         try:
             process.wait(patience)
@@ -95,7 +102,8 @@ class SupervisedProcess:
             process.kill()
             process.wait()
             return False
-        return process.returncode == 0
+        # One that is refused ends when it is told so.
+        return process.returncode == 0 or self.pause > 0
 
 
 def send(pid: int, number: signal.Signals) -> bool:

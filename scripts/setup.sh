@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what `make` needs and this machine lacks. Safe to run again: does nothing when all is there.
-#   system packages   a C compiler, pkg-config, python3 with venv (apt-get, as root or with passwordless sudo)
+#   system packages   a C compiler, pkg-config, openssl, python3 with venv (apt-get, as root or with passwordless sudo)
 #   cargo-nextest     with cargo install
 #   .venv             the Python package of this repository and what its tests use
 #   Node, chromium    for the web UI and its tests, where they can be had; without them those are skipped
@@ -52,6 +52,8 @@ PY
 missing=()
 have cc || missing+=(build-essential)
 have pkg-config || missing+=(pkg-config)
+# Certificates of the tests of TLS.
+if [ "$purpose" = tests ] && ! have openssl; then missing+=(openssl); fi
 if ! have uv && [ ! -x "$venv/bin/python" ]; then
   python=$(find_python)
   if [ -z "$python" ]; then
@@ -99,7 +101,7 @@ if [ "$purpose" = tests ]; then
     have rustup || die "cargo $component is missing and there is no rustup to add it"
     rustup component add "${component/#fmt/rustfmt}"
   done
-  cargo nextest --version >/dev/null 2>&1 || { say "installing cargo-nextest"; cargo install --locked cargo-nextest; }
+  cargo nextest --version >/dev/null 2>&1 || { say "installing cargo-nextest, once: about 5 minutes on two cores"; cargo install --locked cargo-nextest; }
 fi
 
 # --- Python ------------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ else
   packages=(-e "python[dev]" -r python/requirements-test.txt)
 fi
 if ! is_installed tests "$of_tests" && ! is_installed "$purpose" "$state"; then
-  say "installing Python packages"
+  say "installing Python packages, once: a minute or two"
   if have uv; then
     install=(uv pip install --quiet --python "$venv/bin/python")
   else
@@ -140,3 +142,6 @@ if ! is_installed tests "$of_tests" && ! is_installed "$purpose" "$state"; then
       "they come from PyPI, or from the index that pip or uv is set up for; the reason is above"
   printf '%s\n' "$state" >"$venv/.installed-$purpose"
 fi
+
+# What Python compiles while it imports is kept even where the environment says not to: every runner starts with it.
+"$venv/bin/python" -m compileall -q python/src || say "could not compile the Python package ahead: runners start slower"

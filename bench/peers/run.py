@@ -15,6 +15,8 @@ import time
 import traceback
 from pathlib import Path
 
+from .common import remove_all
+
 TITLES = {
     "W0": "physical floor", "W1": "cold start", "W2": "40-task chain",
     "W3": "fan-out 1-500-1", "W4": "1000-asset layered graph", "W5": "365-partition backfill",
@@ -75,6 +77,7 @@ def main():
             args.out.parent.mkdir(parents=True, exist_ok=True)
             args.out.write_text(json.dumps(results, indent=1))
             print(f"-- {peer} {workload} took {time.monotonic() - start:.0f} s", flush=True)
+    remove_all()
     print(results["machine"])
     print("\n".join(f"{k}: {v}" for k, v in results["versions"].items()))
     print(table(results))

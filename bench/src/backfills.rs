@@ -142,8 +142,7 @@ async fn runs(results: &mut Results, partitions: u32) -> anyhow::Result<()> {
 
 /// A year by the day, a run for each, of real Python.
 async fn days(results: &mut Results) -> anyhow::Result<()> {
-    let code = "\n\n@servo.asset(namespace=\"bench\", partitions=servo.DailyPartitions(start=\"2024-01-01\", end=\"2024-12-31\"))\ndef daily() -> int:\n    return fib(10)\n";
-    let project = Project::new(code)?;
+    let project = Project::days()?;
     let server = Server::start(&project, 2).await?;
     let (address, token) = server.address();
     let mut connection = Connection::open(address, token).await?;
@@ -190,7 +189,7 @@ import time
     partitions=servo.DailyPartitions(start="2024-01-01", end="2024-12-31"),
     deps=[servo.dep("bench.balance", parameter="before", mapping=servo.window(-1, -1))],
 )
-def balance(before: dict[str, int]) -> int:
+def balance(before: int | None) -> int:
     began = time.time_ns()
     found = fib(10)
     with open("days", "a") as file:

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use servo_core::{TaskKey, TenantId, WorkspaceId};
 use servo_engine::{Plan, Progress, Report, SettingOrigin, Settings, StartWith, TaskOptions, TaskRequest};
 use servo_queue::{Envelope, Keyring, LocalQueue};
-use servo_runtime::{Config, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, Stores, SystemClock, ThreadSpawner, Workspace};
 use servo_worker::{Executor, Slots, TaskFunction};
 use tokio::sync::watch;
 
@@ -21,7 +21,7 @@ pub(crate) fn workspace_id() -> WorkspaceId {
 
 /// Settings that admit the graphs of the benchmarks; defaults otherwise.
 pub(crate) fn settings() -> Settings {
-    Settings { max_tasks_per_run: 20_000, ..Settings::default() }
+    Settings { max_tasks_per_run: 20_000, max_queued_tasks: 1_000_000, ..Settings::default() }
 }
 
 /// A task that does nothing.
@@ -70,6 +70,8 @@ impl Harness {
             worker: "local-bench".into(),
             slots,
             function: Arc::new(Nothing),
+            spawner: Arc::new(ThreadSpawner::default()),
+            seed: 1,
         };
         Ok(Self { workspace, _slots: executor.start() })
     }

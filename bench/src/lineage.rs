@@ -33,6 +33,7 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
             last_event: event(last),
             last_event_at: at(last),
             unknown_events: 0,
+            daily_runs: servo_engine::DailyRuns::default(),
             elapsed: servo_core::Millis::ZERO,
         });
         delta.appended.materialization_inputs = (flush * PER_FLUSH..last).map(row).collect();

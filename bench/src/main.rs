@@ -90,6 +90,9 @@ struct Options {
     /// Write the tables of ten million partitions to this directory.
     #[arg(long, hide = true)]
     grow_many: Option<PathBuf>,
+    /// Ask this server for runs of one tenant as fast as it answers, with the key in `SERVO_KEY`.
+    #[arg(long, hide = true)]
+    flood: Option<std::net::SocketAddr>,
     /// Open them and report what that cost, and what pages and heat maps do.
     #[arg(long, hide = true)]
     open_many: Option<PathBuf>,
@@ -119,6 +122,9 @@ async fn main() -> anyhow::Result<()> {
     if let Some(directory) = &options.open_many {
         return many::open(directory).await;
     }
+    if let Some(address) = options.flood {
+        return serving::flood(address).await;
+    }
     if let Some(directory) = &options.idle_schedules {
         return automation::idle(directory).await;
     }
@@ -144,6 +150,7 @@ async fn main() -> anyhow::Result<()> {
         };
         results.done(area, done);
     }
+    execution::project::remove_all();
     results.print();
     results.write(&options.out)?;
     println!("\nwritten to {}", options.out.display());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use bytes::Bytes;
 use serde_json::json;
 use servo_core::partitions::PartitionContext;
@@ -12,7 +12,7 @@ use servo_core::{AssetKey, Millis, Operation, TaskKey, Timestamp};
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
-    Caller, Delta, Deploy, Effect, Engine, Input, OutputState, Report, Settings, State, TaskOptions,
+    Caller, Delta, Deploy, Effect, Engine, HotRows, Input, OutputState, Report, Settings, State, TaskOptions,
     TaskRequest, TriggerRun,
 };
 use servo_projections::{Compactor, Limits};
@@ -25,7 +25,11 @@ use crate::http::{Connection, Times};
 use crate::serving::api::{Served, TOKEN};
 
 const CUSTOMERS: usize = 27_400;
+/// Days of 2024.
+const DAYS: u64 = 366;
 const PER_RUN: usize = 10_000;
+/// Runs between two flushes of the tables.
+const PER_FLUSH: usize = 50;
 const READS: usize = 100;
 const SUMMARY: &str = "/api/v1/assets/bench/many/partitions/summary?buckets=400";
 
@@ -62,12 +66,17 @@ pub(crate) async fn grow(directory: &Path) -> anyhow::Result<()> {
     let mut engine = Engine::new(state, *b"bench secret");
     let mut now = Timestamp::from_millis(1_767_225_600_000);
     engine.step(&[Input::Deploy(deployment()?)], now);
+    let HotRows { asset_definitions, deployments, settings, .. } = engine.state().rows();
     let definitions = engine.state().checked_definitions().context("the definitions make sense")?;
     let position = definitions.position(&asset()).context("it is deployed")?;
     let partitions = definitions.asset(position).partitions.clone().context("it has partitions")?;
     let count = usize::try_from(partitions.count(PartitionContext::from(now)))?;
+    let stores = Stores::open_directory(directory, tenant(), workspace_id())?;
+    let put_ids = Arc::new(SystemPutIds::default());
+    let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
+    let mut compactor = Compactor::open(blobs, layout, 1, Limits::default(), put_ids.clone()).await?;
     let mut last = Vec::new();
-    for from in (0..count).step_by(PER_RUN) {
+    for (number, from) in (0..count).step_by(PER_RUN).enumerate() {
         let keys = partitions.page(from as u128, PER_RUN.min(count - from), PartitionContext::from(now));
         let tasks = keys.iter().map(|key| TaskRequest {
             key: TaskKey::new(&asset(), Some(key), Operation::Materialize),
@@ -88,32 +97,33 @@ pub(crate) async fn grow(directory: &Path) -> anyhow::Result<()> {
         now = now.saturating_add(Millis::new(1));
         last = engine.step(&done, now).events;
         now = now.saturating_add(Millis::new(1));
-        drop(engine.state_mut().take_delta());
+        if number % PER_FLUSH == PER_FLUSH - 1 {
+            compactor.flush(statuses(&mut engine), now).await?;
+            compactor.maintenance_error().map_or(Ok(()), |error| Err(anyhow!("{error}")))?;
+        }
     }
     let made = engine.state().partition_counts(&asset()).materialized;
     ensure!(made == count as u64, "{made} of {count} were made");
 
-    let head = engine.state().head();
-    let rows = engine.state().rows();
-    let delta = Delta {
-        partition_status: rows.partition_status,
-        asset_definitions: rows.asset_definitions,
-        deployments: rows.deployments,
-        settings: rows.settings,
-        ..Delta::empty(head)
-    };
+    let rest = statuses(&mut engine);
+    let head = rest.head;
+    compactor.flush(Delta { asset_definitions, deployments, settings, ..rest }, now).await?;
     drop(engine);
-    let stores = Stores::open_directory(directory, tenant(), workspace_id())?;
-    let put_ids = Arc::new(SystemPutIds::default());
-    let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
-    let mut compactor = Compactor::open(blobs, layout, 1, Limits::default(), put_ids.clone()).await?;
-    compactor.flush(delta, now).await?;
-    let mut buffer = Vec::new();
-    encode_batch(&last, &mut buffer);
-    let payload = Bytes::from(buffer);
-    stores.log.append(Record { seq: head.seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
+    // The tables have everything but the last batch; those before are there by their numbers alone.
+    for seq in 1..=head.seq {
+        let mut buffer = Vec::new();
+        encode_batch(if seq == head.seq { &last } else { &[] }, &mut buffer);
+        let payload = Bytes::from(buffer);
+        stores.log.append(Record { seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
+    }
     println!("{}", json!({ "partitions": made }));
     Ok(())
+}
+
+/// What has changed of partitions. The runs and their history are of no interest here.
+fn statuses(engine: &mut Engine) -> Delta {
+    let Delta { head, partition_status, .. } = engine.state_mut().take_delta();
+    Delta { partition_status, ..Delta::empty(head) }
 }
 
 /// Opens them as a server does, and asks for pages and heat maps over HTTP.
@@ -142,7 +152,7 @@ pub(crate) async fn open(directory: &Path) -> anyhow::Result<()> {
         let map = map.json()?;
         let made = map["buckets"].as_array().context("buckets")?.iter();
         let made: u64 = made.filter_map(|bucket| bucket["materialized"].as_u64()).sum();
-        ensure!(made == CUSTOMERS as u64 * 365, "the buckets have {made} partitions");
+        ensure!(made == CUSTOMERS as u64 * DAYS, "the buckets have {made} partitions");
     }
     let first: Duration = maps.remove(0);
     let report = json!({

@@ -13,6 +13,8 @@ pub(crate) fn servo() -> anyhow::Result<Command> {
     ensure!(binary.is_file(), "{} is not there: cargo build --release -p servo-cli", binary.display());
     let mut command = Command::new(binary);
     command.stdin(Stdio::null()).env_remove("SERVO_URL").env_remove("SERVO_DIR").env_remove("SERVO_KEY");
+    // Whoever measures from a shell that sets it would have every interpreter compile all of the SDK again.
+    command.env_remove("PYTHONDONTWRITEBYTECODE");
     if std::env::var_os("SERVO_PYTHON").is_none() {
         let here = std::env::current_dir()?;
         let python = here.ancestors().map(|above| above.join(".venv/bin/python")).find(|file| file.is_file());

@@ -9,7 +9,7 @@ use servo_api::views::RegisterBody;
 use servo_api::{Api, serve, worker_keyring};
 use servo_engine::{Caller, Deploy, RunState, SettingOrigin, Settings, StartWith, TriggerRun};
 use servo_queue::LocalQueue;
-use servo_runtime::{Stores, SystemClock, Workspace};
+use servo_runtime::{Stores, SystemClock, ThreadSpawner, Workspace};
 use servo_store::{DataRoot, Layout};
 use servo_worker::{Executor, LogFiles};
 use tokio::net::TcpListener;
@@ -102,6 +102,7 @@ async fn worker(
         version: String::new(),
         assets: [].into(),
         proof: None,
+        listens: false,
     };
     let worker = client.register(&body).await?.worker_id;
     let proof = data.answer_challenge(layout, &worker).await?;
@@ -116,5 +117,7 @@ async fn worker(
         worker: worker.as_str().into(),
         slots: SLOTS,
         function: Arc::new(Nothing),
+        spawner: Arc::new(ThreadSpawner::default()),
+        seed: 1,
     })
 }

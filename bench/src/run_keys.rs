@@ -83,6 +83,7 @@ async fn grow(directory: &Path) -> anyhow::Result<u64> {
             last_event_at: at(last),
             elapsed: servo_core::Millis::ZERO,
             unknown_events: 0,
+            daily_runs: servo_engine::DailyRuns::default(),
         });
         delta.appended.run_keys = (flush * PER_FLUSH..=last).map(row).collect();
         manifest = Some(compactor.flush(delta, at(last)).await?);

@@ -8,7 +8,7 @@ mod million;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -25,13 +25,15 @@ const CLIENTS: usize = 64;
 const TRIGGERS: usize = 6_000;
 const FEW: usize = 1_000;
 const READS: usize = 1_000;
+/// The limit of a tenant while another floods.
+const TRIGGERS_A_MINUTE: usize = 30_000;
 const WORKSPACES: usize = 1_000;
 const WATCHED: Duration = Duration::from_secs(10);
 const TRIGGER: &str = r#"{"selection":"bench.one"}"#;
 
 pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result<()> {
     let project = Project::one()?;
-    let server = Serve::start(&project)?;
+    let server = Serve::start(&project, 0)?;
     server.command(&project, &["deploy"], None)?;
     let done = reads(results, &server).await;
     results.done("serving, reads", done);
@@ -39,11 +41,11 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
     results.done("serving, triggers", done);
     let done = authentication(results, &server).await;
     results.done("serving, authentication", done);
-    let done = neighbours(results, &server, &project).await;
-    results.done("serving, tenants", done);
     let done = workspaces(results, &server).await;
     results.done("serving, idle workspaces", done);
     drop(server);
+    let done = neighbours(results).await;
+    results.done("serving, tenants", done);
     let done = callbacks::measure(results).await;
     results.done("serving, workers", done);
     let done = listeners::measure(results).await;
@@ -62,12 +64,14 @@ struct Serve {
 }
 
 impl Serve {
-    fn start(project: &Project) -> anyhow::Result<Self> {
+    /// Starts one that allows a tenant so many triggers a minute; 0 is no limit. Nothing else is limited.
+    fn start(project: &Project, triggers: usize) -> anyhow::Result<Self> {
         let log = project.root().join("serve.log");
-        // How much it can do is measured, not how much it allows.
         fs::write(
             project.root().join("serve.toml"),
-            "[limits]\nlists_per_minute = 0\nrequests_per_minute = 0\ntriggers_per_minute = 0\n",
+            format!(
+                "[limits]\nlists_per_minute = 0\nrequests_per_minute = 0\ntriggers_per_minute = {triggers}\n"
+            ),
         )?;
         let mut process = servo()?
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -193,7 +197,9 @@ async fn authentication(results: &mut Results, server: &Serve) -> anyhow::Result
 }
 
 /// How long one tenant waits while another one asks for more than the server can do.
-async fn neighbours(results: &mut Results, server: &Serve, project: &Project) -> anyhow::Result<()> {
+async fn neighbours(results: &mut Results) -> anyhow::Result<()> {
+    let project = &Project::one()?;
+    let server = &Serve::start(project, TRIGGERS_A_MINUTE)?;
     let mut connection = server.connect().await?;
     for tenant in ["calm", "busy"] {
         for (path, body) in [
@@ -217,22 +223,49 @@ async fn neighbours(results: &mut Results, server: &Serve, project: &Project) ->
         Times::of(times)
     };
     let alone = asked().await?;
-    let path = || "/api/v1/t/busy/w/main/runs".to_owned();
-    let (address, key) = (server.address, server.key.clone());
-    // More than it can answer while the other one is measured; what is refused is part of it.
-    let mut flood = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let mut connection = Connection::open(address, &key).await?;
-        flood.spawn(async move { while connection.ask("POST", &path(), "", TRIGGER).await.is_ok() {} });
-    }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let flooding = Flood::start(server)?;
+    // Until a minute's worth is used up, which may be asked for at once.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let beside = asked().await?;
-    flood.shutdown().await;
+    drop(flooding);
     let ratio = beside.percentile(99) / alone.percentile(99);
     let what = "durable trigger of a tenant beside one that floods, p99";
     results.note(AREA, "durable trigger of a tenant alone, p99", (alone.percentile(99), "ms"), Better::Lower);
     results.note(AREA, what, (beside.percentile(99), "ms"), Better::Lower);
     results.add(AREA, format!("{what} ÷ alone"), (ratio, "×"), Better::Lower, 1.5);
+    Ok(())
+}
+
+/// A process that asks for runs of tenant `busy` as fast as it can, so that its own work is not part of what the other
+/// tenant's client waits for. Killed on drop.
+struct Flood(Child);
+
+impl Flood {
+    fn start(server: &Serve) -> anyhow::Result<Self> {
+        let mut program = Command::new(std::env::current_exe()?);
+        program.arg("--flood").arg(server.address.to_string()).env("SERVO_KEY", &server.key);
+        Ok(Self(program.spawn()?))
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// Asks for more than can be answered, until it is killed. What is refused is part of it.
+pub(crate) async fn flood(address: SocketAddr) -> anyhow::Result<()> {
+    let key = std::env::var("SERVO_KEY").context("SERVO_KEY")?;
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let mut connection = Connection::open(address, &key).await?;
+        clients.spawn(async move {
+            while connection.ask("POST", "/api/v1/t/busy/w/main/runs", "", TRIGGER).await.is_ok() {}
+        });
+    }
+    while clients.join_next().await.is_some() {}
     Ok(())
 }
 

@@ -61,7 +61,7 @@ def _materialization(place: Path, made: Made, findings: Findings) -> None:
         findings.lost(f"{name} counts and is not committed")
         return
     record = json.loads(marker.read_bytes())
-    if (record["asset"], record["materialization_id"]) != (made.asset, made.id):
+    if (record["asset"], record["materialization_id"]) != (made.recorded, made.id):
         findings.wrong(f"{name} is committed as {record['asset']} {record['materialization_id']}")
     for field in ("content_hash", "byte_size", "row_count"):
         if record.get(field) != made.output.get(field):

@@ -1,4 +1,4 @@
-"""What is remembered beside the outcome: code and data of attempts, checks, who asked, how assets fare."""
+"""Facts beside the outcome of runs: code and data of attempts, checks, who asked, how assets fare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,19 @@ ACTIONS = {
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
     "RetentionApplied": "retention.apply",
+    "ScheduleDefined": "schedule.define",
+    "SchedulePaused": "schedule.pause",
+    "ScheduleResumed": "schedule.resume",
+    "ScheduleRemoved": "schedule.remove",
+    "SensorDefined": "sensor.define",
+    "SensorPaused": "sensor.pause",
+    "SensorResumed": "sensor.resume",
+    "SensorRemoved": "sensor.remove",
+    "SensorCursorReset": "sensor.reset_cursor",
+    "NotificationRuleDefined": "notification.define",
+    "NotificationTested": "notification.test",
 }
+BACKFILLS = {"PAUSED": "backfill.pause", "CANCELLED": "backfill.cancel"}
 
 
 def decision(checks: list[Row], declared: list[Row], position: int) -> str:
@@ -70,10 +82,10 @@ def check_made(rows: list[Row], model: Model, findings: Findings) -> None:
     """Compare the code version, the deployment and the gate of materializations with their dispatches."""
     found = {(row["materialization_id"], row["asset_key"]): row for row in rows}
     for made in model.made:
-        row, provenance = found.get((made.id, made.asset)), model.dispatches.get(made.id)
+        row, provenance = found.get((made.id, made.recorded)), model.dispatches.get(made.id)
         if row is None or provenance is None:
             continue
-        name, position = f"materializations: {made.asset} {made.id}", _position(model, made)
+        name, position = f"materializations: {made.recorded} {made.id}", _position(model, made)
         versions = provenance.get("code_versions", [])
         asked = versions[position] if position < len(versions) else None
         expected = {
@@ -87,13 +99,13 @@ def check_made(rows: list[Row], model: Model, findings: Findings) -> None:
 
 
 def _position(model: Model, made: Made) -> int:
-    return model.runs[made.run_id].tasks[made.task_key].assets.index(made.asset)
+    return model.runs[made.run_id].tasks[made.task_key].assets.index(made.recorded)
 
 
 def check_inputs(rows: list[Row], model: Model, findings: Findings) -> None:
     """Compare lineage with what the dispatches say was read."""
     expected = {
-        (made.id, made.asset, *read)
+        (made.id, made.recorded, *read)
         for made in model.made
         for read in inputs(model.dispatches.get(made.id, {}))
     }
@@ -119,7 +131,7 @@ def check_audit(rows: list[Row], events: list[Event], findings: Findings) -> Non
     expected: dict[str, tuple[str, str, str]] = {}
     runs: set[str] = set()
     for event in events:
-        action, outcome = ACTIONS.get(event.type), "ALLOWED"
+        action, outcome = ACTIONS.get(event.type) or _of_backfill(event), "ALLOWED"
         if event.type == "RunRequested":
             action = "run.retry" if event.payload["source"].get("type") == "retry" else "run.trigger"
             outcome = "REFUSED" if event.payload["run_id"] in runs else "ALLOWED"
@@ -144,6 +156,16 @@ def check_audit(rows: list[Row], events: list[Event], findings: Findings) -> Non
             findings.wrong(f"audit: {event_id} is {act}, by the log {expected.get(event_id)}")
 
 
+def _of_backfill(event: Event) -> str | None:
+    """Give what somebody asked for with an event of a backfill."""
+    if event.type == "BackfillCreated":
+        return "backfill.retry" if event.payload.get("parent_backfill_id") else "backfill.create"
+    if event.type != "BackfillStateChanged":
+        return None
+    is_resumed = event.payload["from_state"] == "PAUSED" and event.payload["to_state"] == "RUNNING"
+    return "backfill.resume" if is_resumed else BACKFILLS.get(event.payload["to_state"])
+
+
 def check_asset_states(rows: list[Row], model: Model, findings: Findings) -> None:
     """Hold the newest materialization of every asset against its state."""
     found = {row["asset_key"]: row for row in rows}
@@ -154,6 +176,6 @@ def check_asset_states(rows: list[Row], model: Model, findings: Findings) -> Non
         elif row["last_success_at"] is None:
             findings.wrong(f"asset_states: {asset} has never succeeded, by the log it has")
     failed = {asset for _, task in model.tasks if task.state == "FAILED" for asset in task.assets}
-    for asset in failed:
+    for asset in failed - model.renamed:
         if asset not in found or found[asset]["last_failure_at"] is None:
             findings.wrong(f"asset_states: {asset} has never failed, by the log it has")

@@ -55,7 +55,8 @@ def read(workspace: Path, findings: Findings) -> list[Event]:
 
 
 def _batches(path: Path, findings: Findings) -> Iterator[tuple[int, int, list[Event]]]:
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    # A server that was killed leaves room for what it would have written.
+    for number, line in enumerate(path.read_bytes().rstrip(b"\0").split(b"\n"), start=1):
         if not line:
             continue
         matched = _LINE.fullmatch(line)

@@ -37,3 +37,5 @@ def _named(workspace: Path) -> Iterator[str]:
             for files in tables.values():
                 yield from (file["path"] for file in files)
         yield from (file["path"] for file in manifest["run_keys"])
+        packed = (manifest["base_snapshot"] or {}).get("packed_statuses", {})
+        yield from (file["path"] for file in packed.values())

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from chaos.check.automation import Automation
+
 ENDED = ("SUCCEEDED", "FAILED", "SKIPPED", "CANCELLED")
 
 
@@ -100,12 +102,20 @@ class Made:
     task_key: str
     run_id: str
     at: str
+    # The name that the asset had when it was made, if it has another one now.
+    made_as: str | None = None
+
+    @property
+    def recorded(self) -> str:
+        """The asset by the name that records have."""
+        return self.made_as or self.asset
 
 
 @dataclass
 class Model:
     """All of it."""
 
+    automation: Automation = field(init=False)
     runs: dict[str, Run] = field(default_factory=dict)
     # In the order in which they came to count.
     made: list[Made] = field(default_factory=list)
@@ -113,8 +123,14 @@ class Model:
     waiting: dict[tuple[str, str | None], Made] = field(default_factory=dict)
     # Approved and not moved yet, by asset and id.
     approved: dict[tuple[str, str], Made] = field(default_factory=dict)
-    # Counted once, and then removed by retention or a wipe, by asset and id.
-    removed: set[tuple[str, str]] = field(default_factory=set)
+    # Counted once, and then removed by retention or a wipe, by asset and id, with the asset's name then.
+    removed: dict[tuple[str, str], str] = field(default_factory=dict)
+    # How often partitions were wiped.
+    wipes: int = 0
+    # Attempts that were begun by a worker of which there was another with the same name.
+    of_namesakes: int = 0
+    # Assets that have, or had, another name.
+    renamed: set[str] = field(default_factory=set)
     assets: set[str] = field(default_factory=set)
     # The code and the data of attempts, by their ids.
     dispatches: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -23,6 +23,7 @@ def requests(path: Path, events: list[Event], model: Model, findings: Findings) 
     runs: dict[str, str] = {}
     answers: dict[str, str | None] = {}
     acknowledged = 0
+    sensors = model.automation.sensors.values()
     for entry in _lines(path):
         acknowledged += 1
         name = f"{entry['kind']} {entry['key']}"
@@ -31,6 +32,9 @@ def requests(path: Path, events: list[Event], model: Model, findings: Findings) 
             findings.lost(f"{name} was acknowledged with event {event_id}, which is not in the log")
         if answers.setdefault(entry["key"], event_id) != event_id:
             findings.doubled(f"{name} was answered with event {answers[entry['key']]} and with {event_id}")
+        message = entry.get("message_id")
+        if message is not None and not any(message in sensor.messages for sensor in sensors):
+            findings.lost(f"{name} was acknowledged, and message {message} is not in the log")
         if run_id is None:
             continue
         if run_id not in model.runs:
@@ -88,6 +92,18 @@ def logs(workspace: Path, model: Model, asset: str, lines: int, findings: Findin
             findings.lost(f"{run.id} {task.key}: {lines - len(set(mine))} lines of its log")
         if len(set(mine)) < len(mine):
             findings.doubled(f"{run.id} {task.key}: {len(mine) - len(set(mine))} lines of its log")
+
+
+def notifications(path: Path, model: Model, findings: Findings) -> None:
+    """Check that what counts as sent has arrived, and nothing arrived that nobody asked for."""
+    arrived = {entry["notification_id"] for entry in _lines(path)}
+    known = model.automation.notifications
+    for name, notification in known.items():
+        if notification.status == "SENT" and name not in arrived:
+            findings.lost(f"notification {name} is SENT, and never arrived")
+    for name in sorted(arrived - known.keys()):
+        findings.wrong(f"notification {name} arrived, and the log knows nothing of it")
+    findings.counts["notifications that arrived"] = len(arrived)
 
 
 def _dotted(task: Task) -> str:

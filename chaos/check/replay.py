@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from chaos.check.automation import Automation
 from chaos.check.facts import decision, inputs
 from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of, partition_of
+from chaos.check.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +31,8 @@ class _Replay:
     def __init__(self, findings: Findings) -> None:
         self.model = Model()
         self.findings = findings
+        self.automation = self.model.automation = Automation(self.model, findings)
+        self.known = Workers(findings)
         self.keys: dict[str, str] = {}
         # Runs and answers by what the client named the request.
         self.asked: dict[str, str] = {}
@@ -63,6 +68,7 @@ class _Replay:
             "PartitionsRestored": self.restored,
             "RetentionApplied": self.expired,
             "AssetsDeployed": self.deployed,
+            "AssetRenamed": self.renamed,
             "WorkerRegistered": self.registered,
             "WorkerChanged": self.changed,
             "WorkerLeft": self.gone,
@@ -72,10 +78,16 @@ class _Replay:
         for event in events:
             if event.seq != seq:
                 self.settle()
+                self.automation.settle()
                 seq = event.seq
             if event.type in handlers:
                 self.take(handlers[event.type], event)
+            self.take(self.automation.take, event)
+            self.take(self.known.take, event)
         self.settle()
+        self.automation.settle()
+        self.automation.end()
+        self.model.of_namesakes = self.known.of_namesakes
         return self.model
 
     def take(self, handle: Callable[[Event], None], event: Event) -> None:
@@ -92,12 +104,13 @@ class _Replay:
         """Forget what was made, and what is at work: a result from before a wipe does not count."""
         asset, keeps = event.payload["asset_key"], event.payload.get("keep_data", False)
         meant = _meant(event)
+        self.model.wipes += 1
         self.void(asset, meant)
         for key, made in self.model.newest().items():
             if key[0] == asset and meant(key[1]):
                 self.model.wiped[key] = (len(self.model.made), event.id)
                 if not keeps:
-                    self.model.removed.add((made.asset, made.id))
+                    self.model.removed[made.asset, made.id] = made.asset
         for name, made in list(self.model.approved.items()):
             if made.asset == asset and meant(made.partition):
                 del self.model.approved[name]
@@ -105,6 +118,26 @@ class _Replay:
         if not keeps:
             for key in [key for key in self.model.waiting if key[0] == asset and meant(key[1])]:
                 del self.model.waiting[key]
+
+    def renamed(self, event: Event) -> None:
+        """Give everything that is known of an asset to another name."""
+        model, before, after = self.model, event.payload["asset_key"], event.payload["renamed_to"]
+        if any(asset == after for asset, _ in model.newest()):
+            self.findings.wrong(f"{before} was renamed to {after}, of which something was made")
+        model.renamed |= {before, after}
+
+        def key(of: tuple[str, Any]) -> tuple[str, Any]:
+            return (after, of[1]) if of[0] == before else of
+
+        def named(made: Made) -> Made:
+            return replace(made, asset=after, made_as=made.recorded) if made.asset == before else made
+
+        model.made = [named(made) for made in model.made]
+        model.waiting = {key(place): named(made) for place, made in model.waiting.items()}
+        model.approved = {key(name): named(made) for name, made in model.approved.items()}
+        model.removed = {key(name): then for name, then in model.removed.items()}
+        model.wiped = {key(place): wipe for place, wipe in model.wiped.items()}
+        self.good = {key(name) for name in self.good}
 
     def void(self, asset: str, meant: Callable[[str | None], bool]) -> None:
         """Let what open attempts make of an asset not count."""
@@ -346,6 +379,7 @@ class _Replay:
                 made = _made(run, task, attempt, output, event)
                 self.model.made.append(made)
                 self.good.add((made.asset, made.id))
+                self.automation.made(made)
 
     def approved(self, event: Event) -> None:
         if (made := self.reviewed(event)) is not None:
@@ -363,6 +397,7 @@ class _Replay:
             return
         self.model.made.insert(self.approvals.pop(key), made)
         self.good.add(key)
+        self.automation.made(made)
 
     def expired(self, event: Event) -> None:
         """Remove what retention names, none of which anything needs."""
@@ -391,7 +426,7 @@ class _Replay:
                 self.findings.wrong(f"retention removes {asset} {name}, the newest")
             elif (asset, name) in read:
                 self.findings.wrong(f"retention removes {asset} {name}, and {read[asset, name]}")
-            self.model.removed.add((asset, name))
+            self.model.removed[asset, name] = asset
             self.good.discard((asset, name))
 
     def rejected(self, event: Event) -> None:

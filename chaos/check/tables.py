@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from chaos.check import facts, run_keys
+from chaos.check import automation_tables, facts, run_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +27,7 @@ KEYS = {
     "quarantine": ("asset_key", "materialization_id"),
     "partition_status": ("asset_key", "partition_key"),
     "asset_states": ("asset_key",),
+    **automation_tables.KEYS,
 }
 
 
@@ -55,6 +56,7 @@ def check(workspace: Path, events: list[Event], model: Model, findings: Findings
     facts.check_inputs(reader.rows("materialization_inputs"), model, findings)
     facts.check_audit(reader.rows("audit"), events, findings)
     facts.check_asset_states(reader.rows("asset_states"), model, findings)
+    automation_tables.check(reader.rows, model, findings)
 
 
 class _Reader:
@@ -144,9 +146,9 @@ def _tasks(rows: list[Row], model: Model, findings: Findings) -> None:
 
 def _materializations(rows: list[Row], model: Model, findings: Findings) -> None:
     found = _by(rows, ("materialization_id", "asset_key"), "materializations", findings)
-    _same({(made.id, made.asset) for made in model.made}, set(found), "materializations", findings)
+    _same({(made.id, made.recorded) for made in model.made}, set(found), "materializations", findings)
     for made in model.made:
-        row = found.get((made.id, made.asset))
+        row = found.get((made.id, made.recorded))
         if row is None:
             continue
         for name in ("row_count", "byte_size", "content_hash"):
@@ -172,4 +174,4 @@ def _statuses(rows: list[Row], model: Model, findings: Findings) -> None:
 
 def _removals(rows: list[Row], model: Model, findings: Findings) -> None:
     found = {(row["asset_key"], row["materialization_id"]) for row in rows}
-    _same(model.removed, found, "removals", findings)
+    _same({(then, name) for (_, name), then in model.removed.items()}, found, "removals", findings)

@@ -22,6 +22,7 @@ def check(
     requests: Path | None = None,
     journal: Path | None = None,
     killed: dict[int, float] | None = None,
+    notifications: Path | None = None,
 ) -> tuple[Findings, list[Event], Model]:
     """Check a workspace that nobody is at work on.
 
@@ -30,6 +31,7 @@ def check(
         requests: What clients were told.
         journal: What functions have noted.
         killed: When supervisors were killed, by their process.
+        notifications: What arrived of the notifications.
     """
     findings = Findings()
     events = ledger.read(workspace, findings)
@@ -48,6 +50,8 @@ def check(
         outside.requests(requests, events, model, findings)
     if journal is not None:
         outside.journal(journal, model, killed or {}, findings)
+    if notifications is not None:
+        outside.notifications(notifications, model, findings)
     attempts = [attempt for _, task in model.tasks for attempt in task.attempts]
     findings.counts |= {
         "batches": events[-1].seq if events else 0,
@@ -58,8 +62,32 @@ def check(
         "interrupted": sum(attempt.end == "INTERRUPTED" for attempt in attempts),
         "abandoned": sum(attempt.end == "HEARTBEAT_LOST" for attempt in attempts),
         "late reports": sum(attempt.late for attempt in attempts),
+        "attempts of namesakes": model.of_namesakes,
         "materializations": len(model.made),
         "waiting for review": len(model.waiting),
         "removed by retention": len(model.removed),
+        **_automation(model),
     }
     return findings, events, model
+
+
+def _automation(model: Model) -> dict[str, int]:
+    """Count what happened without anybody asking for it."""
+    automation = model.automation
+    return {
+        "ticks": len(automation.ticks),
+        "evaluations": len(automation.evaluations),
+        "stale evaluations": list(automation.evaluations.values()).count("STALE"),
+        "messages": sum(len(sensor.messages) for sensor in automation.sensors.values()),
+        "backfills": len(automation.backfills),
+        "chunks": sum(len(backfill.runs) for backfill in automation.backfills.values()),
+        "condition requests": automation.fired,
+        "notifications": len(automation.notifications),
+        "wipes": model.wipes,
+        "late results after a wipe": sum(
+            bool(attempt.voided) and attempt.end == "SUCCEEDED"
+            for _, task in model.tasks
+            for attempt in task.attempts
+        ),
+        "renames": len(automation.renames),
+    }

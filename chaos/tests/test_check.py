@@ -35,6 +35,7 @@ def servo() -> Path:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Make everything once, and blocked data for review."""
     made = Environment(tmp_path_factory.mktemp("chaos"), servo(), Path(sys.executable), 0)
+    made.prepare(automated=False)
 
     def run(*arguments: str, exit_code: int = 0) -> str:
         done = subprocess.run(  # noqa: S603 - our own arguments

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.coverage import FAULTS, shortfalls
+from chaos.coverage import AUTOMATED, FAULTS, WORKERS, shortfalls
 
 
 def figures(seconds: float, **changed: object) -> dict[str, Any]:
@@ -16,6 +16,7 @@ def figures(seconds: float, **changed: object) -> dict[str, Any]:
         "faults": {name: int(seconds * 0.1) for name in FAULTS},
         "runs": {"SUCCEEDED": int(seconds * 1.8), "FAILED": int(seconds * 0.9)},
         "ready": {"count": int(seconds * 0.12)},
+        "counts": {name: int(seconds * 3 / every) for name, every in (AUTOMATED | WORKERS).items()},
     }
     return usual | changed
 
@@ -33,6 +34,11 @@ def test_what_is_usual_is_enough(seconds: float) -> None:
         (5, {"runs": {}}, "0 runs in 5 s, not at least 2"),
         (600, {"runs": {"SUCCEEDED": 299}}, "299 runs in 600 s, not at least 300"),
         (600, {"runs": {"FAILED": 1600}}, "0 runs that succeeded in 600 s, not at least 200"),
+        (600, {"counts": {"ticks": 149}}, "149 ticks in 600 s, not at least 150"),
+        (600, {"counts": {}}, "0 renames in 600 s, not at least 3"),
+        (600, {"counts": {}}, "0 attempts of namesakes in 600 s, not at least 60"),
+        (600, {"counts": {}}, "0 refusals of other code in 600 s, not at least 6"),
+        (600, {"counts": {}}, "0 refusals of another disk in 600 s, not at least 10"),
         (5, {"faults": {}}, "0 faults in 5 s, not at least 1"),
         (600, {"faults": {"kill worker": 400}}, '0 faults "stop runner" in 600 s, not at least 6'),
     ],

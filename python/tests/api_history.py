@@ -11,6 +11,7 @@ import json
 import re
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from scanning import SOURCE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from serving import Served
+    from serving import CalledWorker, Served
 
 CRATE = SOURCE.parents[1] / "crates" / "servo-api"
 DESCRIPTION = CRATE / "openapi.json"
@@ -72,6 +73,10 @@ def gate() -> int:
 
 @servo.asset(namespace="far", queue="far")
 def away() -> int:
+    return 1
+
+@servo.asset(namespace="far", queue="called")
+def called() -> int:
     return 1
 
 servo.schedule(name="nightly", cron="0 2 * * *", timezone="Europe/Amsterdam", selection="raw.numbers")
@@ -189,7 +194,7 @@ def until(what: str, holds: Callable[[], Any]) -> Any:  # noqa: ANN401 - whateve
     return found
 
 
-def live(api: Api) -> None:
+def live(api: Api, called: CalledWorker) -> None:
     """Ask every operation once, each with what the ones before have made."""
     _server(api)
     _deploy(api)
@@ -198,7 +203,7 @@ def live(api: Api) -> None:
     _quarantine(api)
     _automation(api)
     _backfills(api)
-    _worker(api)
+    attempt_of_a_worker(api, called)
     _administration(api)
     api.known["run_id"] = runs
 
@@ -269,6 +274,7 @@ def _runs(api: Api) -> list[str]:
     api.ask("follow_run", run_id=first)
     api.ask("follow_changes")
     api.ask("why_run", run_id=first)
+    api.ask("get_run_plan", run_id=first)
     failed = _run(api, {"selection": "bad.broken"})
     assert _ended(api, failed) == "FAILED"
     again = api.ask("retry_run", {"from_failure": True}, run_id=failed)["run_id"]
@@ -304,7 +310,7 @@ def _assets(api: Api) -> None:
     api.ask("undo_partitions", {}, **orders)
     api.ask("run_sql", {"query": "SELECT run_id, state FROM runs", "max_rows": 2})
     api.ask("list_sql_tables")
-    for operation in ("list_audit", "show_admission", "show_retention"):
+    for operation in ("list_audit", "show_admission", "list_queues", "show_retention"):
         api.ask(operation)
     api.ask("apply_retention", {})
     api.ask("change_settings", {"set": {"max_concurrent_runs": "8"}})
@@ -318,6 +324,7 @@ def _quarantine(api: Api) -> None:
         found = api.ask("list_quarantine")["items"][0]["materialization_id"]
         api.ask(operation, {"reason": "looked at"}, namespace="shop", name="few", materialization_id=found)
     _ended(api, _run(api, {"selection": "shop.few"}))
+    assert api.ask("list_checks", query="?passed=false")["items"]
     api.known["materialization_id"] = [api.ask("list_quarantine")["items"][0]["materialization_id"]]
 
 
@@ -348,6 +355,10 @@ def _automation(api: Api) -> None:
     api.ask("list_notification_history", notification="oncall")
     for kind, body in (("schedule", hourly), ("sensor", inbox), ("notification", told)):
         api.ask(f"create_{kind}", {**body, "name": "short-lived"})
+        if kind == "sensor":
+            secret = {"provider": "env", "path": "SERVO_SENSOR_INBOX"}
+            signed = {**inbox, "name": "short-lived", "verify": {"scheme": "github", "secret": secret}}
+            api.ask("change_sensor", signed, sensor="short-lived")
         api.ask(f"delete_{kind}", {}, **{kind: "short-lived"})
         api.known[kind].remove("short-lived")
     api.ask("list_conditions")
@@ -376,7 +387,11 @@ def _backfills(api: Api) -> None:
     api.ask("retry_failed_backfill", {}, backfill_id=backfill)
 
 
-def _worker(api: Api) -> None:
+def attempt_of_a_worker(api: Api, called: CalledWorker | None = None) -> None:
+    """Register a worker, and let it do one attempt of `far.away` with its key and the token of the task.
+
+    The worker that is called, if there is one, reports a task at the URLs that it was called with.
+    """
     key = api.ask("create_key", {"name": "far", "role": "worker", "scope": "default/main", "service": True})[
         "key"
     ]
@@ -391,11 +406,7 @@ def _worker(api: Api) -> None:
         "slots": 1,
         "digest": digest,
     }
-    worker = api.ask("register_worker", body, bearer=key)["worker_id"]
-    challenge = next(api.server.state.rglob("challenge"))
-    proof = challenge.read_text("utf-8")
-    (challenge.parent / "answer").write_text(proof, encoding="utf-8")
-    assert api.ask("register_worker", {**body, "proof": proof}, bearer=key)["registered"]
+    worker = _registered(api, body, key)
     api.ask("worker_heartbeat", {"worker_id": worker}, bearer=key)
     run = _run(api, {"selection": "far.away"})
     lease = {"worker_id": worker, "queues": ["far"], "slots": 1, "wait_ms": 10_000}
@@ -409,11 +420,46 @@ def _worker(api: Api) -> None:
     error = {"code": "USER_CODE_EXCEPTION", "message": "not today"}
     api.ask("task_completed", {"outcome": "FAILED", "error": error}, bearer=token, task_id=task)
     assert _ended(api, run) == "FAILED"
+    if called is not None:
+        _called(api, called, {**body, "name": "called-1", "queues": ["called"], "listens": True}, key)
     api.ask("list_workers")
     api.ask("worker_leaves", {"worker_id": worker}, bearer=key)
     api.ask("take_evaluation", {"wait_ms": 1}, bearer=key)
     api.examples["report_evaluation"] = {}
     api.bearers |= {"worker_key": key, "task_token": token}
+
+
+def _registered(api: Api, body: dict[str, object], key: str) -> str:
+    """Register a worker, which finds the challenge in the storage of the server."""
+    worker = str(api.ask("register_worker", body, bearer=key)["worker_id"])
+    challenge = next(api.server.state.rglob("challenge"))
+    proof = challenge.read_text("utf-8")
+    (challenge.parent / "answer").write_text(proof, encoding="utf-8")
+    assert api.ask("register_worker", {**body, "proof": proof}, bearer=key)["registered"]
+    return worker
+
+
+def _called(api: Api, called: CalledWorker, body: dict[str, object], key: str) -> None:
+    """Report a task at the URLs that a worker was called with."""
+    worker = _registered(api, body, key)
+    run = _run(api, {"selection": "far.called"})
+    envelope = called.envelope()
+    assert (envelope["run_id"], envelope["task_token"]) == (run, "")
+
+    def report(verb: str, what: object) -> None:
+        url = urllib.parse.urlsplit(envelope["callbacks"][verb])
+        _, _, _, tenant, _, workspace, _, run_id, _, task, _, attempt, _, last = url.path.split("/")[1:]
+        assert (tenant, workspace, run_id, last) == ("default", "main", run, verb)
+        path = {"run_id": run_id, "task_id": task, "attempt": attempt}
+        api.ask(f"callback_{verb}", what, query=f"?{url.query}", **path)
+
+    report("started", {"worker_id": worker})
+    report("heartbeat", {"progress": {"ppm": 500_000, "message": "half"}})
+    line = {"at": "2026-01-15T10:30:00.123Z", "stream": "stdout", "text": "one"}
+    report("logs", {"lines": [line], "offset": 0, "end": True})
+    error = {"code": "USER_CODE_EXCEPTION", "message": "not today"}
+    report("finished", {"outcome": "FAILED", "error": error})
+    assert _ended(api, run) == "FAILED"
 
 
 def _administration(api: Api) -> None:

@@ -13,7 +13,7 @@ ASSETS_PER_MODULE = 100
 PACKAGE = "warehouse"
 
 _SHARED = '''\
-"""What every module uses."""
+"""Days, limits and a function that every module uses."""
 
 import servo
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import socket
 import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -33,6 +35,7 @@ LIMITS = (
     "RUN_STREAMS",
     "PAGE_STREAMS",
     "STREAMS_PER_CALLER",
+    "WRONG_KEYS",
 )
 
 
@@ -45,7 +48,7 @@ class Server:
     def __init__(self, project: Path, *options: str, **environment: str) -> None:
         """Start it for a project; `options` are those of the command."""
         if not Path(PROGRAM).is_file():
-            pytest.skip("the servo program is not built: make demo builds it")
+            pytest.fail("the servo program is not built: make demo builds it")
         self.project = project
         self._options, self._environment = options, environment
         self.start()
@@ -135,7 +138,7 @@ class Server:
 
     @property
     def token(self) -> str:
-        """What it wants to be shown."""
+        """The token that it wants to be shown."""
         return str(self._owner["token"])
 
 
@@ -155,6 +158,34 @@ class Served(Server):
     def manifest(self) -> dict[str, Any]:
         """Give what the project declares."""
         found: dict[str, Any] = scan(self.project).manifest
+        return found
+
+
+class CalledWorker:
+    """A worker that is called: takes every message, and does nothing about it."""
+
+    def __init__(self) -> None:
+        """Listen at a port of its own, until the end of the process."""
+        self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
+        taken = self.messages
+
+        class Endpoint(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                taken.put(json.loads(body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{server.server_port}/push"
+
+    def envelope(self) -> dict[str, Any]:
+        """Give the next task that it was called with."""
+        found: dict[str, Any] = json.loads(self.messages.get(timeout=60)["envelope"]["body"])
         return found
 
 

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi import checks
 
 import api_history
 from api_history import DESCRIPTION, Api
-from serving import Served
+from serving import CalledWorker, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,9 +52,11 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         '[project]\nname = "shop"\nmodules = ["pipeline"]\n', encoding="utf-8"
     )
     (directory / "pipeline.py").write_text(api_history.PROJECT, encoding="utf-8")
+    worker = CalledWorker()
+    (directory / "serve.toml").write_text(f'[queues.called]\nurl = "{worker.url}"\n', encoding="utf-8")
     with Served(directory, GATE=str(directory / "gate")) as server:
         found = Api(server)
-        api_history.live(found)
+        api_history.live(found, worker)
         known.update(found.known)
         yield found
 
@@ -217,7 +219,13 @@ def test_what_belongs_to_another_tenant_is_answered_as_what_does_not_exist(api: 
     known = {name: api.known[name][0] for name in never} | {"tenant": "third"}
     asked = 0
     for method, path, operation in api.operations.values():
-        if operation["x-permission"] in {"public", "worker_key", "task_token", "sensor_secret"}:
+        if operation["x-permission"] in {
+            "public",
+            "worker_key",
+            "task_token",
+            "callback_url",
+            "sensor_secret",
+        }:
             continue
         # What is in a workspace of one's own, by the ids of another; and that workspace itself.
         own, foreign = "/api/v1/t/other/w/main/", "/api/v1/t/third/w/main/"

@@ -1,4 +1,4 @@
-"""What was released stays good: changes of the HTTP interface that would break programs are found."""
+"""Changes of the HTTP interface that would break programs are found."""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@ import re
 import signal
 import socket
 import threading
+import time
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from api_history import Api, until
+from api_history import Api, attempt_of_a_worker, until
 from raw_http import Answer, connect, head, parse, read, send
 from serving import Served
 
@@ -36,6 +37,10 @@ def numbers() -> list[int]:
 def careless(ctx: servo.Context) -> int:
     print("the token is", ctx.secrets["token"])
     raise ValueError(f"refused: {ctx.secrets['token']}")
+
+@servo.asset(namespace="far", queue="far")
+def away() -> int:
+    return 1
 
 @servo.push_sensor(selection="raw.numbers", secret=servo.SecretRef.env("HOOK_CANARY"))
 def inbox(ctx: servo.SensorContext, message: servo.Message) -> None:
@@ -470,19 +475,31 @@ def test_secrets_appear_nowhere(api: Api) -> None:
     """Look for every secret in everything that is stored, logged, answered and listed."""
     key = api.ask("create_key", {"name": "canary", "role": "operator", "scope": "default/main"})["key"]
     cookie = _log_in(api)
+    attempt_of_a_worker(api)
+    places_of_their_own = [api.server.state / "server.json", api.server.state / "control" / "keys.json"]
+    token, worker_key = (
+        json.loads(path.read_text("utf-8"))[name]
+        for path, name in zip(places_of_their_own, ("token", "worker_key"), strict=True)
+    )
     secrets = {
         "a user's secret": CANARY,
         "a hook's secret": HOOK,
         "the first key": api.server.key.rpartition("_")[2],
         "a key": key.rpartition("_")[2],
         "a session": cookie.partition("=")[2].rpartition(".")[2],
+        "the key of a worker": api.bearers["worker_key"].rpartition("_")[2],
+        "the token of a task": api.bearers["task_token"],
+        "its signature": api.bearers["task_token"].rpartition(".")[2],
+        "the token of the server": token,
+        "the worker key": worker_key,
     }
+    assert all(len(secret) > 16 for secret in secrets.values()), "nothing is found that is nearly nothing"
     run = api.ask("trigger_run", {"selection": "raw.careless"}, bearer=key)["run_id"]
     until("the end", lambda: api.send("GET", f"/api/v1/runs/{run}")[1]["state"] == "FAILED")
     tasks = f"/api/v1/runs/{run}/tasks"
     task = api.send("GET", tasks)[1]["items"][0]["task_id"]
     # Once right and once wrong, in every place where they could be shown.
-    for secret in (CANARY, HOOK, key):
+    for secret in (CANARY, HOOK, key, token, api.bearers["worker_key"], api.bearers["task_token"]):
         for target in ("/api/v1/orchestration/sensors/inbox/push", "/api/v1/runs"):
             api.send("POST", target, {"message_id": "m", "data": {}}, secret)
         send(api.server.url, head("GET", "/api/v1/runs", api.server.url, f"Cookie: {cookie}"))
@@ -496,9 +513,13 @@ def test_secrets_appear_nowhere(api: Api) -> None:
         api.send("GET", "/api/v1/deployments/1"),
         api.send("GET", "/api/v1/orchestration/sensors/inbox"),
         api.send("GET", "/api/v1/workers"),
-        api.send("POST", "/api/v1/sql", {"query": "SELECT * FROM events"}),
-        api.send("POST", "/api/v1/sql", {"query": "SELECT * FROM task_attempts"}),
     ]
+    for table in ("tasks", "runs", "workers", "audit", "sensor_definitions", "asset_definitions"):
+        found = api.send("POST", "/api/v1/sql", {"query": f"FROM {table}", "max_rows": 10_000})
+        assert found[0] == 200, found
+        answers.append(found)
+    assert all(status == 200 for status, _ in answers), [status for status, _ in answers]
+    assert len(answers[-6][1]["rows"]) > 1, "there are rows to look at"
     assert any(b"***" in json.dumps(answer).encode() for _, answer in answers), "it was printed, and masked"
     told = json.dumps(answers)
     until("the tables", lambda: api.send("GET", "/api/v1/tables")[0] == 200)
@@ -507,10 +528,10 @@ def test_secrets_appear_nowhere(api: Api) -> None:
     places |= {str(path): _read(path) for path in api.server.state.rglob("*") if path.is_file()}
     assert len(places) > 10
     places |= {f"a command line {number}": line for number, line in enumerate(commands)}
-    own = {str(api.server.state / "server.json")}
+    own = {str(path) for path in places_of_their_own}
     for what, secret in secrets.items():
-        found = [place for place, text in places.items() if secret.encode() in text and place not in own]
-        assert not found, f"{what} is in {found}"
+        leaks = [place for place, text in places.items() if secret.encode() in text and place not in own]
+        assert not leaks, f"{what} is in {leaks}"
 
 
 def _read(path: Path) -> bytes:
@@ -526,3 +547,87 @@ def test_connections_that_send_nothing_are_closed(api: Api) -> None:
         connection.sendall(b"GET /api/v1/runs HTTP/1.1\r\nHost: loc")
         answer = read(connection)
     assert answer is None or answer.status == 408
+
+
+@contextlib.contextmanager
+def _guarded(directory: Path, **settings: str) -> Iterator[Api]:
+    """Serve an empty project with these settings."""
+    (directory / "servo.toml").write_text('[project]\nname = "shop"\nmodules = ["pipeline"]\n', "utf-8")
+    (directory / "pipeline.py").write_text("", "utf-8")
+    with Served(directory, **settings) as server:
+        yield Api(server)
+
+
+def _shown(api: Api, key: str) -> Answer:
+    """Ask for the runs with a key."""
+    answer = send(api.server.url, head("GET", "/api/v1/runs", api.server.url, f"Authorization: Bearer {key}"))
+    assert answer is not None
+    return answer
+
+
+def test_an_address_that_guesses_keys_has_to_wait_and_a_key_that_was_good_before_does_not(
+    tmp_path: Path,
+) -> None:
+    with _guarded(tmp_path, SERVO_LIMITS_WRONG_KEYS="4") as api:
+        known = api.server.key
+        made = api.ask("create_key", {"name": "new", "role": "viewer", "scope": "*"})
+        assert _shown(api, known).status == 200
+        # A key that the server has made is no guess, though it is not good any more.
+        revoked = api.ask("create_key", {"name": "old", "role": "viewer", "scope": "*"})
+        api.ask("revoke_key", key_id=revoked["key_id"])
+        assert [_shown(api, revoked["key"]).status for _ in range(6)] == [401] * 6
+        guesses = [f"servo_{number:012x}_{'0' * 64}" for number in range(9)]
+        found = [_shown(api, guess) for guess in guesses]
+        assert [answer.status for answer in found[:4]] == [401] * 4
+        assert {answer.status for answer in found[4:]} == {429}
+        assert found[4].code == "rate_limited"
+        assert int(found[4].headers["retry-after"][0]) >= 1
+        # A guess that happens to be right is not looked at either.
+        assert _shown(api, made["key"]).status == 429
+        assert _shown(api, known).status == 200, "who was there before is not locked out by a neighbour"
+        assert until("the wait ends", lambda: _shown(api, made["key"]).status == 200)
+        acts = api.ask("list_server_audit", query="?action=key.lock_out")["items"]
+        assert [(act["outcome"], act["subject"]) for act in acts] == [("REFUSED", "127.0.0.1")]
+
+
+def test_a_client_that_does_not_read_its_answers_is_broken_off(tmp_path: Path) -> None:
+    requests = 200
+    with _guarded(tmp_path, SERVO_WRITE_TIMEOUT="1") as api:
+        host = api.server.url.removeprefix("http://")
+        one = f"GET /api/v1/openapi.json HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        whole = send(api.server.url, head("GET", "/api/v1/openapi.json", api.server.url))
+        assert whole is not None
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect((host.partition(":")[0], int(host.partition(":")[2])))
+            connection.settimeout(60)
+            connection.sendall(one * requests)
+            # The server says so when it has ended the connection, with most of the answers unsent.
+            until("the client is broken off", lambda: _connections(api, connection) == 0)
+            received = 0
+            with contextlib.suppress(ConnectionResetError):
+                while data := connection.recv(1 << 16):
+                    received += len(data)
+        assert received < requests * len(whole.body)
+        assert api.send("GET", "/api/v1/readyz")[0] == 200
+
+
+def _connections(api: Api, client: socket.socket) -> int:
+    """Count the ends of a connection that the server holds."""
+    port = f":{client.getsockname()[1]:04X}"
+    server = f":{int(api.server.url.rpartition(':')[2]):04X}"
+    lines = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
+    # Column 3 is the state: 01 is established.
+    ends = [line.split()[1:4] for line in lines]
+    return sum(
+        local.endswith(server) and remote.endswith(port) and state == "01" for local, remote, state in ends
+    )
+
+
+def test_whoever_asks_too_often_is_not_refused_at_once(tmp_path: Path) -> None:
+    with _guarded(tmp_path, SERVO_LIMITS_LISTS_PER_MINUTE="2") as api:
+        assert [_shown(api, api.server.key).status for _ in range(2)] == [200, 200]
+        began = time.monotonic()
+        refused = _shown(api, api.server.key)
+        assert (refused.status, refused.code) == (429, "rate_limited")
+        assert time.monotonic() - began >= 0.1

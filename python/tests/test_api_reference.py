@@ -18,8 +18,10 @@ GROUPS = {
     "Dependencies": "dep Dep PartitionMapping same all_partitions available last window specific static_map "
     "time_grain per_dimension dimension",
     "Partitions": "DailyPartitions HourlyPartitions WeeklyPartitions MonthlyPartitions CronPartitions "
-    "StaticPartitions DynamicPartitions MultiPartitions Partitions Partition PartitionKey PartitionRange",
-    "What functions take and return": "Context Config Output Materialization md table url plot",
+    "StaticPartitions DynamicPartitions MultiPartitions Partitions Partition PartitionKey PartitionRange "
+    "PartitionBatch",
+    "What functions take and return": "Context Config Output Materialization "
+    "PartitionFailures md table url plot",
     "Checks": "asset_check row_count not_null unique accepted_values schema fresh sql_check Check "
     "CheckResult",
     "Resources and storage": "resource Resource Secret SecretRef IOManager OutputContext InputContext",

@@ -77,6 +77,29 @@ def test_limits_of_a_schedule_are_written_unless_they_are_the_usual_ones() -> No
         servo.schedule(name="x", cron="0 2 * * *", config={"a": object()})
 
 
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [
+        ("newest", None),
+        ([], None),
+        ("missing", {"missing": True}),
+        ("failed", {"failed": True}),
+        ("stale", {"stale": True}),
+        (
+            ("2013-01-01", "2013-02-01..", '"a..b"'),
+            {"keys": ["2013-01-01", '"a..b"'], "ranges": ["2013-02-01.."]},
+        ),
+    ],
+)
+def test_the_partitions_of_a_schedule_are_written_unless_they_are_the_newest(
+    partitions: list[str], expected: object
+) -> None:
+    with collecting() as found:
+        servo.schedule(name="some", cron="0 2 * * *", selection="raw.*", partitions=partitions)
+    (written,) = manifest_of(found)["schedules"]
+    assert written.get("partitions") == expected
+
+
 def test_a_schedule_has_one_function() -> None:
     with collecting():
         twice = servo.schedule(cron="0 6 * * *")

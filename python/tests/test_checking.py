@@ -265,13 +265,26 @@ def test_functions_say_that_they_passed(returned: object) -> None:
     [
         False,
         np.bool_(0),
-        (False, {"rows": 1}),
+        (False, {"table": ["much"], "text": "long" * 20}),
         servo.CheckResult(passed=False, message="the check returned False"),
     ],
 )
 def test_functions_say_that_they_failed(returned: object) -> None:
     outcome = check_of(lambda _flights: returned, ROWS)
     assert (outcome.passed, outcome.message) == (False, "the check returned False")
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ((False, {"rows": 1}), "rows=1"),
+        ((False, {"rows": np.float64(0.5), "day": "2013-01-01", "all": {}}), "rows=0.5, day=2013-01-01"),
+        (servo.CheckResult(passed=False, metadata={str(n): n for n in range(9)}), "0=0, 1=1, 2=2, 3=3, 4=4"),
+    ],
+)
+def test_a_failure_without_a_message_says_its_numbers(returned: object, said: str) -> None:
+    outcome = check_of(lambda _flights: returned, ROWS)
+    assert (outcome.passed, outcome.message) == (False, f"the check returned False: {said}")
 
 
 @pytest.mark.parametrize("returned", [None, "yes", 1, (True,), (True, "rows"), [True]])

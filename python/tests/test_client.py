@@ -246,6 +246,45 @@ def test_backfills(client: servo.Client) -> None:
     assert next(client.backfills()).backfill_id == asked.backfill_id
     with pytest.raises(ConflictError):
         client.cancel_backfill(asked)
+    assert [each.backfill_id for each in client.backfills(asset="raw.orders", source="request")] == [
+        asked.backfill_id
+    ]
+    assert not list(client.backfills(source="retry"))
+    assert not list(client.backfills(created_before="2020-01-01T00:00:00Z"))
+
+
+def test_what_a_backfill_would_make_is_said_first(client: servo.Client) -> None:
+    client.wait(client.trigger("raw.orders", partitions=["eu", "us", "asia"]), timeout=60, check=True)
+    whole = client.backfill_preview("raw.orders", partitions=["eu", "us", "asia"], chunk_size=2)
+    assert (whole.total_partitions, whole.total_chunks, whole.chunk_size) == (3, 2, 2)
+    assert whole.first_chunk_partitions == ["eu..us"] or len(whole.first_chunk_partitions) == 2
+    assert whole.estimated_seconds is not None
+    client.mark("raw.orders", "failed", partitions="us", reason="a wrong file")
+    assert client.backfill_preview("raw.orders", failed=True).total_partitions == 1
+    client.wipe("raw.orders", partitions="asia", keep_data=True)
+    assert client.backfill_preview("raw.orders", stale=True).total_partitions == 1
+    asked = client.create_backfill("raw.orders", stale=True, idempotency_key="stale")
+    assert asked.total_partitions == 1
+    for run in client.backfill(asked).active_runs:
+        client.wait(run, timeout=60, check=True)
+
+
+def test_partitions_are_wiped_and_marked_and_their_staleness_is_told(client: servo.Client) -> None:
+    client.wait(client.trigger("raw.orders", partitions=["eu", "us", "asia"]), timeout=60, check=True)
+    wiped = client.wipe("raw.orders", partitions=["eu"], keep_data=True, reason="moved")
+    assert (wiped.count, wiped.with_data, wiped.first) == (1, 1, "eu")
+    stale = list(client.stale("raw.orders"))
+    assert [(each.partition, each.reason) for each in stale] == [("eu", "NEVER_MADE")]
+    assert not list(client.stale("raw.orders", reason="CODE_CHANGED"))
+    why = client.why_stale("raw.orders", "eu")
+    assert why.stale
+    assert "eu" in why.sentence
+    assert why.cause is not None
+    assert len(client.plan("raw.orders", stale=True).tasks) == 1
+    marked = client.mark("raw.orders", "materialized", partitions="eu")
+    assert (marked.count, marked.accepted_event_id is not None) == (1, True)
+    assert not client.why_stale("raw.orders", "eu").stale
+    assert client.wipe("raw.orders", everything=True, keep_data=True).count == 3
 
 
 def test_tables_and_assets_are_queried(client: servo.Client) -> None:
@@ -370,6 +409,11 @@ def test_the_asynchronous_client_does_the_same(server: Server, gate: Path) -> No
     async def everything() -> None:
         async with servo.AsyncClient(directory=server.project) as client:
             assert await client.version() == servo.__version__
+            assert (await client.backfill_preview("raw.orders", stale=True)).chunk_size == 10
+            assert (await client.mark("raw.orders", "materialized", everything=True)).count == 3
+            assert (await client.wipe("raw.orders", partitions="us", keep_data=True)).count == 1
+            assert (await client.why_stale("raw.orders", "us")).stale
+            assert [each.partition async for each in client.stale("raw.orders")] == ["us"]
             both = [await client.trigger(name) for name in ("raw.numbers", "+analytics.total")]
             ended = await asyncio.gather(*(client.wait(each, timeout=60, check=True) for each in both))
             assert [run.tasks_succeeded for run in ended] == [1, 2]

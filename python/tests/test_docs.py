@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import servo
+import servo.attributes
 from scanning import SOURCE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -34,7 +38,7 @@ def servo_program() -> str:
     """Find the program, which is the one to say whether definitions make sense."""
     found = os.environ.get("SERVO_TEST_BINARY") or str(DOCS.parent / "target" / "debug" / "servo")
     if not Path(found).is_file():
-        pytest.skip("the servo program is not built: make demo builds it")
+        pytest.fail("the servo program is not built: make demo builds it")
     return found
 
 
@@ -96,3 +100,56 @@ def test_pages_name_only_what_there_is(page: Path) -> None:
     modules = {"testing", "io", "sql", "scan", "runner", "storage"}
     unknown = {word for word in words if not hasattr(servo, word)} - files - modules
     assert unknown == set()
+
+
+CALL = re.compile(r"servo\.([A-Za-z_]+)\(")
+
+
+def calls(text: str) -> list[ast.Call]:
+    """Give the calls of `servo` in sentences and tables that can be read without what is left out."""
+    found: list[ast.Call] = []
+    for code in re.findall(r"`([^`\n]+)`", BLOCK.sub("", text)):
+        readable = code.lstrip("@").replace("…", "...")
+        if not CALL.match(readable):
+            continue
+        with contextlib.suppress(SyntaxError):
+            tree = ast.parse(readable, mode="eval")
+            found.extend(node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return found
+
+
+def known_arguments(function: object) -> set[str]:
+    """Give the names of arguments of a function, those of assets included where it takes them."""
+    parameters = inspect.signature(function).parameters  # type: ignore[arg-type]
+    names = set(parameters)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        names |= set(servo.attributes.Attributes.__annotations__)
+    return names
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_calls_in_sentences_and_tables_take_what_they_are_given(page: Path) -> None:
+    wrong: list[str] = []
+    for call in calls(page.read_text("utf-8")):
+        named = ast.unparse(call.func).removeprefix("servo.")
+        function = getattr(servo, named, None)
+        if function is None or not ast.unparse(call.func).startswith("servo."):
+            continue
+        given = {keyword.arg for keyword in call.keywords if keyword.arg}
+        wrong.extend(f"{named}({name}=)" for name in given - known_arguments(function))
+    assert wrong == []
+
+
+CONTEXTS = [
+    servo.Context,
+    servo.ScheduleContext,
+    servo.SensorContext,
+    servo.OutputContext,
+    servo.InputContext,
+]
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_pages_name_only_what_contexts_have(page: Path) -> None:
+    has = {name for context in CONTEXTS for name in [*dir(context), *context.__annotations__]}
+    assert set(re.findall(r"\bctx\.([a-z_]+)", page.read_text("utf-8"))) - has == set()

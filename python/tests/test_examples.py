@@ -129,7 +129,7 @@ def news(tmp_path: Path) -> Callable[..., str]:
     """Copy the example, and run commands of the real program in it."""
     program = os.environ.get("SERVO_TEST_BINARY") or str(ROOT / "target" / "debug" / "servo")
     if not Path(program).is_file():
-        pytest.skip("the servo program is not built: make demo builds it")
+        pytest.fail("the servo program is not built: make demo builds it")
     left = shutil.ignore_patterns(".servo", "__pycache__", "*.duckdb*", "*.txt")
     directory = shutil.copytree(NEWS, tmp_path / "news", ignore=left)
 

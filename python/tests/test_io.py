@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
     from servo.io.tables import TableManager
 
 DAYS = ("date=d:2013-01-01", "date=d:2013-01-02")
-HAS_DELTA = importlib.util.find_spec("deltalake") is not None
-MANAGERS = [
-    "DuckDB",
-    pytest.param("Delta", marks=pytest.mark.skipif(not HAS_DELTA, reason="deltalake is not installed")),
-]
+MANAGERS = ["DuckDB", "Delta"]
 
 
 def manager(name: str, directory: Path) -> TableManager:

@@ -158,6 +158,7 @@ def test_a_resource_that_cannot_be_made_fails_the_task_and_says_where_to_set_it(
         error = error_of(runner.run("used"))
     assert error["code"] == "INVALID_DEFINITION"
     assert "url is missing: set it under [resources.warehouse] in servo.toml" in error["message"]
+    assert error["suggested_action"].startswith("mend [resources.warehouse] in servo.toml")
 
 
 def test_settings_of_no_resource_and_no_field_are_errors_of_the_project(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_a_check_that_blocks_puts_the_output_aside(tmp_path: Path) -> None:
     with started(tmp_path, FLIGHTS) as runner:
         finished = runner.run("flights", options=options)
         assert "kept for review" in error_of(finished)["message"]
+        assert "servo quarantine list" in error_of(finished)["suggested_action"]
         (output,) = finished["outputs"]
         assert output["state"] == "QUARANTINED"
         assert output["uri"] == str(tmp_path / "lake/quarantine/default.flights")

@@ -163,20 +163,33 @@ def signs(ctx):
 
 
 @pytest.mark.parametrize(
-    ("provider", "path", "message"),
+    ("provider", "path", "message", "advice"),
     [
-        ("env", "NOT_SET", "secret S is not there: set the environment variable NOT_SET for the worker"),
-        ("file", "nowhere", "secret S cannot be read from {}/nowhere: No such file or directory"),
-        ("file", "binary", "secret S in {}/binary is not UTF-8: encode it, in base64 for example"),
-        ("vault", "a#b", "secret S is kept by vault, which is not available here: use SecretRef.env"),
+        (
+            "env",
+            "NO",
+            "secret S is not there: the environment variable NO is not set",
+            "set the environment var",
+        ),
+        (
+            "file",
+            "nowhere",
+            "secret S cannot be read from {}/nowhere: No such file or directory",
+            "put the file",
+        ),
+        ("file", "binary", "secret S in {}/binary is not UTF-8", "encode it, in base64 for example"),
+        ("vault", "a#b", "secret S is kept by vault, which is not available here: use SecretRef.env", ""),
     ],
 )
-def test_secrets_that_are_not_there(tmp_path: Path, provider: str, path: str, message: str) -> None:
+def test_secrets_that_are_not_there(
+    tmp_path: Path, provider: str, path: str, message: str, advice: str
+) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with started(tmp_path, "@servo.asset\ndef made(ctx):\n    print('called')\n") as runner:
         error = runner.run("made", secrets=[{"name": "S", "provider": provider, "path": path}])["error"]
         assert error["code"] == "INVALID_DEFINITION"
         assert message.format(tmp_path) in error["message"]
+        assert advice in (error["suggested_action"] or "")
         assert runner.output == ""
 
 

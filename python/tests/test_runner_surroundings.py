@@ -1,4 +1,4 @@
-"""What a task leaves behind in a warm runner, and what the next one finds."""
+"""A warm runner after a task: nothing that it left behind is found by the next one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOKS = """
-import locale, logging, os, signal, sys, warnings
+import locale, logging, os, signal, socket, sys, time, warnings
 @servo.asset
 def looks():
     umask = os.umask(0)
@@ -23,7 +23,8 @@ def looks():
         os.getcwd(), os.environ.get("LEFT"), "PATH" in os.environ, sys.stdout is sys.__stdout__,
         "left" in sys.path, sys.argv[1:], sys.getrecursionlimit(), umask, str(handler), len(warnings.filters),
         locale.setlocale(locale.LC_ALL), len(logging.root.handlers), logging.root.level,
-        logging.root.manager.disable,
+        logging.root.manager.disable, len(logging.getLogger("shop").handlers), socket.getdefaulttimeout(),
+        signal.getitimer(signal.ITIMER_REAL), time.localtime(0).tm_hour,
     ]
 @servo.asset
 def leaves():
@@ -41,6 +42,11 @@ def leaves():
     locale.setlocale(locale.LC_ALL, "C")
     logging.basicConfig(level=1)
     logging.disable(50)
+    logging.getLogger("shop").addHandler(logging.StreamHandler())
+    signal.alarm(600)
+    socket.setdefaulttimeout(0.001)
+    os.environ["TZ"] = "Asia/Tokyo"
+    time.tzset()
 """
 
 
@@ -52,6 +58,7 @@ def test_the_next_task_finds_everything_as_the_first_one_did(tmp_path: Path) -> 
         runner.run("looks", attempt=2)
         assert stored(tmp_path, "default.looks") == before
         assert runner.of_type("worn") == []
+        assert "surroundings.py" not in runner.output
 
 
 def test_a_thread_that_is_left_running_wears_the_process_out(tmp_path: Path) -> None:

@@ -74,6 +74,12 @@ def test_an_error_in_a_library_is_shown_at_the_line_that_calls_it(tmp_path: Path
         ("import distutils.nope", 1, "ModuleNotFoundError", "not part of this Python"),
         ("from json import nope", 1, "ImportError", "cannot import name 'nope' from 'json'"),
         ("input('Name: ')", 1, "EOFError", "asks for input when it is imported: nobody is there"),
+        (
+            "import servo\nclass Station(servo.Resource):\n  url: str\nStation(url='http://station')",
+            4,
+            "TypeError",
+            "Station() takes no arguments: if its annotations are to be fields, write @dataclasses.dataclass",
+        ),
         ("assert 1 == 2, 'sums'", 1, "AssertionError", "sums"),
         ("e = ValueError('a')\ne.add_note('look here')\nraise e", 3, "ValueError", "a\nlook here"),
         (

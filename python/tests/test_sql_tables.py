@@ -193,3 +193,25 @@ def test_keys_are_those_of_the_documentation() -> None:
     }
     known = {name: table.key for name, table in tables.known().items()}
     assert {name: documented[name] for name in known} == known
+
+
+def test_structured_columns_are_values_and_no_texts_of_json(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    made = {"asset_key": "raw/x", "metadata": '{"limits":{"low":1}}', "row_version": "0001"}
+    lake.history("materializations", [made])
+    lake.publish()
+    found = lake.servo_sql(
+        "select metadata, metadata->'limits'->'low' as low from materializations", "--json"
+    )
+    assert json.loads(found.stdout) == [{"metadata": {"limits": {"low": 1}}, "low": 1}]
+
+
+def test_the_structured_columns_are_those_that_the_engine_declares() -> None:
+    declared: dict[str, tuple[str, ...]] = {}
+    for file in sorted((Path(__file__).parents[2] / "crates/servo-engine/src/rows").glob("*.rs")):
+        _, *parts = re.split(r'^    "(\w+)" => \w+ \{', file.read_text("utf-8"), flags=re.MULTILINE)
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            columns = re.findall(r"^        (\w+): (?:Option<)?Json<", body, re.MULTILINE)
+            if columns:
+                declared[name] = tuple(columns)
+    assert declared == tables.JSON_COLUMNS

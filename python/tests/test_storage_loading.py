@@ -228,7 +228,7 @@ def test_files_as_they_are(lake: Lake) -> None:
 
 
 def test_a_missing_input_is_named() -> None:
-    message = r"partition 2013-01-01 of raw\.flights was never made: materialize it first"
+    message = r"^what 2013-01-01 reads of raw\.flights was never made: materialize it first"
     with pytest.raises(MissingInput, match=message):
         load([], "pl.DataFrame", single=True, asset="raw/flights", partition="2013-01-01")
     with pytest.raises(MissingInput, match=r"^raw\.flights was never made"):

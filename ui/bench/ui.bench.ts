@@ -2,7 +2,7 @@
 // build; SCALE=0.01 makes everything smaller, to see that it works.
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -113,6 +113,19 @@ const WHEEL = `
   const bounds = graph.getBoundingClientRect();
   graph.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, deltaY: index % 60 < 30 ? -12 : 12, clientX: bounds.left + 300, clientY: bounds.top + 200 }));
 `;
+
+/** Bytes that the largest process of a page has to itself: its private memory, without what all of them share. */
+async function rendererBytes(browser: Browser): Promise<number> {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = (await session.send("SystemInfo.getProcessInfo")) as { processInfo: { id: number; type: string }[] };
+  await session.detach();
+  const sizes = processInfo.filter((each) => each.type === "renderer").map(({ id }) => {
+    const path = `/proc/${String(id)}/smaps_rollup`;
+    if (!existsSync(path)) return 0;
+    return [...readFileSync(path, "utf8").matchAll(/^Private_(?:Clean|Dirty):\s+(\d+) kB/gm)].reduce((sum, [, kb]) => sum + Number(kb) * 1024, 0);
+  });
+  return Math.max(0, ...sizes);
+}
 
 /** Pages of a policy without unsafe-eval cannot make functions; a browser for benchmarks may. */
 const relaxed = { bypassCSP: true } as const;
@@ -274,14 +287,17 @@ describe.skipIf(whyNot() !== undefined)("the web UI", () => {
         LOG_SECONDS * 800,
       );
       let heap = 0;
+      let resident = 0;
       const isOver = longest.then(() => true);
       for (;;) {
         const { metrics } = await session.send("Performance.getMetrics");
         heap = Math.max(heap, metrics.find((each) => each.name === "JSHeapUsedSize")?.value ?? 0);
+        resident = Math.max(resident, await rendererBytes(browser));
         if (await Promise.race([isOver, new Promise<false>((done) => setTimeout(() => { done(false); }, 250))])) break;
       }
       add("live log of 10,000 lines/s: longest frame", await longest, "ms", 250);
       add("live log of 10,000 lines/s: JavaScript heap", heap / 1e6, "MB", 150);
+      add("live log of 10,000 lines/s: memory of the page's process", resident / 1e6, "MB", 150);
       await watched.close();
 
       const before = server.rss();

@@ -104,6 +104,34 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
+  test("a run says what happened, which plan it followed and what decided how long it took", async () => {
+    const run = await server.materialize({ selection: "+clean.tidy" });
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/runs/${run}?tab=events`);
+    const events = page.getByRole("list", { name: "Events of the run" });
+    await events.getByText("clean.tidy succeeded").waitFor();
+    expect((await events.getByRole("listitem").allInnerTexts())[0]).toContain("Asked for");
+    await page.getByRole("link", { name: "Plan", exact: true }).click();
+    await page.getByRole("region", { name: "Plan" }).getByText("2 tasks in 2 stages").waitFor();
+    await page.getByRole("region", { name: "Critical path" }).getByRole("button", { name: "raw.source" }).click();
+    expect(page.url()).toContain("task=");
+    await page.getByRole("button", { name: "By worker" }).click();
+    await page.getByRole("list", { name: "Workers over time" }).getByText("2 of 2").waitFor();
+    await close();
+  });
+
+  test("the list of assets is sorted by the server, with durations and what automates them", async () => {
+    await server.materialize({ selection: "+clean.tidy" });
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/assets?view=list`);
+    const tidy = page.getByRole("list", { name: "Assets" }).getByRole("listitem").filter({ hasText: "clean.tidy" });
+    await tidy.getByRole("img", { name: /took/ }).waitFor();
+    await tidy.getByRole("link", { name: "nightly" }).waitFor();
+    await page.getByLabel("Order").selectOption("-last_success_at");
+    await until("what was made last comes first", async () => ((await page.getByRole("list", { name: "Assets" }).getByRole("listitem").first().innerText()).includes("clean.tidy") ? true : undefined));
+    await close();
+  });
+
   test("late assets are on home, the late ones first, with since when and what to do", async () => {
     await server.materialize({ selection: "timely.*" });
     await until("it is late", async () => {
@@ -231,7 +259,8 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await row.getByText("Active").waitFor();
     await row.getByRole("link", { name: "nightly" }).click();
     await page.getByRole("button", { name: "Tick now…" }).click();
-    await page.getByRole("button", { name: "Tick now", exact: true }).click();
+    await page.getByRole("region", { name: "What it would run" }).getByText("clean.tidy").waitFor();
+    await page.getByRole("button", { name: "Tick now: 1 task" }).click();
     await page.getByText("by hand").waitFor();
     await page.getByText("Triggered").first().waitFor();
     await close();
@@ -421,6 +450,8 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["asset-definition", "/assets/clean/tidy?tab=definition"],
       ["runs", "/runs"],
       ["run", `/runs/${failed}`],
+      ["run-events", `/runs/${failed}?tab=events`],
+      ["run-plan", `/runs/${failed}?tab=plan`],
       ["backfills", "/backfills"],
       ["automation", "/automation"],
       ["schedule", "/automation/schedules/nightly"],

@@ -2,9 +2,10 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { launch, open, type Watched } from "./support/browser";
-import { Server, whyNot } from "./support/server";
+import { Server, until, whyNot } from "./support/server";
 
 const ASSETS = 2000;
+const RUNS = 240;
 const PROJECT = `
 import servo
 
@@ -133,6 +134,79 @@ describe.skipIf(whyNot() !== undefined)("a large workspace", () => {
     say(`heat map after ${String(ms)} ms, ${String(Math.round(bytes / 1000))} kB`);
     expect(await page.locator("rect.cell").count()).toBeLessThanOrEqual(600);
     expect(bytes).toBeLessThan(150_000);
+    await watched.close();
+  });
+
+  test("hundreds of runs are asked for a page at a time", async () => {
+    // Nothing is dispatched: what is measured is lists, not workers.
+    await server.ask("pauses", { scope: "all", reason: "figures" });
+    for (let first = 0; first < RUNS; first += 20) await Promise.all(Array.from({ length: 20 }, (_, index) => server.ask("runs", { selection: `g${String((first + index) % 20).padStart(2, "0")}.a${String((first + index) % 20).padStart(2, "0")}00` })));
+    const watched = await open(browser, server);
+    const { page } = watched;
+    const list = page.getByRole("list", { name: "Runs" });
+    const first = await measured(watched, async () => {
+      await page.goto(`${server.url}/runs`);
+      await list.getByRole("listitem").first().waitFor();
+      await list.getByRole("listitem").nth(10).waitFor();
+    });
+    say(`runs page: ${String(first.ms)} ms, ${String(Math.round(first.bytes / 1000))} kB in ${String(first.requests)} answers`);
+    expect(first.requests).toBeLessThan(32);
+    expect(first.bytes).toBeLessThan(900_000);
+    expect(await list.getByRole("listitem").count()).toBeLessThan(60);
+    const more = await measured(watched, async () => {
+      await page.locator(".vlist .scroll").evaluate((box) => {
+        box.scrollTop = box.scrollHeight;
+      });
+      await until("the next page is there", async () => ((await page.locator(".virtual").evaluate((box) => box.clientHeight)) > 60 * 34 ? true : undefined));
+    });
+    expect(more.requests).toBeLessThan(10);
+    expect(more.bytes).toBeLessThan(200_000);
+    const home = await measured(watched, async () => {
+      await page.goto(server.url);
+      await page.getByRole("region", { name: "Last 24 hours" }).getByText(/only runs that failed and what was made last are known/).waitFor();
+    });
+    say(`home with ${String(RUNS)} runs of the day: ${String(Math.round(home.bytes / 1000))} kB in ${String(home.requests)} answers`);
+    expect(home.requests).toBeLessThan(40);
+    expect(home.bytes).toBeLessThan(1_300_000);
+    await watched.close();
+  });
+
+  test("a run of two thousand tasks draws the rows that are seen", async () => {
+    const { run_id: run } = await server.ask("runs", { selection: "g*.*" });
+    const watched = await open(browser, server);
+    const { page } = watched;
+    const { requests, bytes, ms } = await measured(watched, async () => {
+      await page.goto(`${server.url}/runs/${String(run)}`);
+      await page.getByText(`0 of ${ASSETS.toLocaleString("en")}`).first().waitFor();
+      await page.getByText("g00.a0000").first().waitFor();
+    });
+    say(`run of ${String(ASSETS)} tasks after ${String(ms)} ms, ${String(Math.round(bytes / 1000))} kB in ${String(requests)} answers beside its stream`);
+    expect(requests).toBeLessThan(40);
+    expect(bytes).toBeLessThan(1_000_000);
+    // Rows that nobody sees are not there.
+    expect(await page.locator("main *").count()).toBeLessThan(4000);
+    await watched.close();
+  });
+
+  test("a backfill of a hundred thousand partitions is its chunks a page at a time, and what is to come in one figure", async () => {
+    const { backfill_id: id, total_partitions: total } = await server.ask("orchestration/backfills", { selection: "long.hourly", partitions: { ranges: ["2012-01-01..2023-12-31"] }, chunk_size: 50 });
+    const watched = await open(browser, server);
+    const { page } = watched;
+    const { requests, bytes, ms } = await measured(watched, async () => {
+      await page.goto(`${server.url}/backfills/${String(id)}`);
+      await page.getByRole("list", { name: "Map of chunks" }).getByText(/partitions not planned yet/).waitFor();
+    });
+    say(`backfill of ${String(total)} partitions after ${String(ms)} ms, ${String(Math.round(bytes / 1000))} kB in ${String(requests)} answers`);
+    expect(Number(total)).toBeGreaterThan(100_000);
+    expect(requests).toBeLessThan(32);
+    expect(bytes).toBeLessThan(900_000);
+    expect(await page.locator("rect").count()).toBeLessThan(2500);
+    const list = await measured(watched, async () => {
+      await page.getByRole("link", { name: "Backfills", exact: true }).first().click();
+      await page.getByText(`0 of ${Number(total).toLocaleString("en")}`).waitFor();
+    });
+    expect(list.requests).toBeLessThan(20);
+    expect(list.bytes).toBeLessThan(200_000);
     await watched.close();
   });
 });

@@ -1,14 +1,19 @@
 // What pages decide on their own: layouts, texts, and the requests that dialogs make.
 import { expect, test } from "vitest";
-import { cardsOf } from "../src/assets/grouping";
+import { eventOf } from "../src/api/client";
+import { policyText } from "../src/assets/freshness";
+import { cardsOf, rowsOf, selectionOf } from "../src/assets/grouping";
 import { layOut, NODE } from "../src/assets/layout";
 import { statusOf } from "../src/assets/status";
+import { lastTickText } from "../src/automation/SchedulePage";
 import { parsed } from "../src/automation/payload";
-import { bodyOf } from "../src/materialize/MaterializeDialog";
 import { causeHref } from "../src/assets/WhyStale";
 import { valueOf } from "../src/materialize/ConfigForm";
+import { closer, matching, namedPartition } from "../src/frame/partitions";
+import { bodyOf, NO_OPTIONS } from "../src/materialize/choice";
 import { bytes, duration, relative } from "../src/parts/format";
-import { plain } from "../src/runs/ansi";
+import { changedIds } from "../src/parts/useFlashes";
+import { plain, spansOf } from "../src/runs/ansi";
 import { userLine } from "../src/runs/Failures";
 import { countsText, readable } from "../src/settings/Diff";
 import { axesOf } from "../src/sql/Chart";
@@ -68,9 +73,9 @@ test("a traceback leads to the user's own line", () => {
 });
 
 test("what is typed into the dialog is what is asked for", () => {
-  expect(bodyOf("raw.*", "these", "2026-01-01..2026-01-07\n2026-02-01", {})).toEqual({ selection: "raw.*", partitions: { keys: ["2026-02-01"], ranges: ["2026-01-01..2026-01-07"] } });
-  expect(bodyOf("raw.*", "latest", "", {})).toEqual({ selection: "raw.*", partitions: { latest: true } });
-  expect(bodyOf("raw.*", "none", "ignored", { "raw.a:n": 1 })).toEqual({ selection: "raw.*", config: { "raw.a:n": 1 } });
+  expect(bodyOf("raw.*", { kind: "these", text: "2026-01-01..2026-01-07\n2026-02-01" })).toEqual({ selection: "raw.*", partitions: { keys: ["2026-02-01"], ranges: ["2026-01-01..2026-01-07"] } });
+  expect(bodyOf("raw.*", { kind: "latest", text: "" })).toEqual({ selection: "raw.*", partitions: { latest: true } });
+  expect(bodyOf("raw.*", { kind: "none", text: "ignored" }, { ...NO_OPTIONS, config: { "raw.a:n": 1 } })).toEqual({ selection: "raw.*", config: { "raw.a:n": 1 } });
   const field = (type: string) => ({ asset: "raw.a", name: "n", type });
   expect([valueOf(field("int"), "3"), valueOf(field("str"), "3"), valueOf(field("bool"), "true"), valueOf(field("list[int]"), "[1]"), valueOf(field("int"), "")]).toEqual([3, "3", true, [1], undefined]);
 });
@@ -132,4 +137,58 @@ test("the cause of staleness is an asset upstream, or what changed in the code",
   const cause = { asset_key: "clean/tidy", reason: "UPSTREAM_NEWER", why: "" };
   expect(causeHref({ ...cause, upstream_asset_key: "raw/source" })).toBe("/assets/raw/source?tab=history");
   expect(causeHref({ ...cause, reason: "CODE_CHANGED" })).toBe("/assets/clean/tidy?tab=definition");
+});
+
+test("the policy of freshness is said in words, an age or a deadline", () => {
+  const of = (freshness: object | undefined) => policyText({ freshness });
+  expect(of({ max_lag_ms: 3_600_000 })).toBe("at most 1h 00m old");
+  expect(of({ cron: "0 9 * * *", timezone: "Europe/Amsterdam", warn_before_ms: 1_800_000 })).toBe("due by 0 9 * * * Europe/Amsterdam, warns 30m 00s before");
+  expect(of({ max_lag_ms: 93_600_000, cron: "0 9 * * *" })).toBe("at most 26h 00m old at 0 9 * * *");
+  expect(of(undefined)).toBeUndefined();
+});
+
+test("colours of lines are those of the theme, and what is no colour is left out", () => {
+  expect(spansOf("plain")).toEqual([{ text: "plain", style: "" }]);
+  expect(spansOf("\u001b[31mred\u001b[0m and \u001b[1;36mcyan\u001b[39m bold\u001b[m.")).toEqual([{ text: "red", style: "ansi-red" }, { text: " and ", style: "" }, { text: "cyan", style: "ansi-cyan ansi-bold" }, { text: " bold", style: "ansi-bold" }, { text: ".", style: "" }]);
+  expect(spansOf("\u001b[38;5;196mred\u001b[38;2;10;200;20mgreen\u001b[41mstill\u001b[97mtext\u001b[2Kgone").map((span) => span.style)).toEqual(["ansi-red", "ansi-green", ""]);
+  expect(spansOf("\u001b[30mblack on \u001b[47mwhite")).toEqual([{ text: "black on white", style: "" }]);
+});
+
+test("a row flashes when it changes, not when it comes", () => {
+  const of = (...rows: [string, string][]) => new Map(rows);
+  expect(changedIds(of(["a", "1"], ["b", "1"]), of(["a", "2"], ["b", "1"], ["c", "1"]))).toEqual(["a"]);
+  expect(changedIds(of(), of(["a", "1"]))).toEqual([]);
+});
+
+test("partitions that are named are found in two questions, however many there are", () => {
+  expect(namedPartition("raw.flights 2026-01")).toEqual({ asset: "raw.flights", partition: "2026-01" });
+  expect(namedPartition("raw/flights[2026-01-05]")).toEqual({ asset: "raw.flights", partition: "2026-01-05" });
+  expect(namedPartition("raw.flights[")).toEqual({ asset: "raw.flights", partition: "" });
+  expect(namedPartition("raw.flights")).toBeUndefined();
+  const summary = { rows: [""], from: 0, total: 2000, count: 2000, step: 1000, dimension: "date", buckets: [{ first: "2020-01-01", last: "2022-09-26", partitions: 1000 }, { first: "2022-09-27", last: "2025-06-22", partitions: 1000 }] };
+  expect(closer(summary, "2024-02-29")).toEqual({ from: 1000, count: 500 });
+  expect(closer(summary, "2021")).toEqual({ from: 0, count: 500 });
+  expect(closer(summary, "1999")).toBeUndefined();
+  const near = { ...summary, step: 1, buckets: ["2021-01-01", "2021-01-02", "2021-02-01"].map((first) => ({ first, partitions: 1 })) };
+  expect(closer(near, "2021-01")).toBeUndefined();
+  expect(matching(near, "2021-01").map((bucket) => bucket.first)).toEqual(["2021-01-02", "2021-01-01"]);
+});
+
+test("a list in the order of groups has a head before each, with how many are shown", () => {
+  const asset = (asset_key: string, group?: string) => ({ asset_key, group }) as Parameters<typeof rowsOf>[0][number];
+  const rows = rowsOf([asset("raw/a", "core"), asset("out/b", "core"), asset("x/c")], true);
+  expect(rows.map((row) => row.asset?.asset_key ?? `${row.group} ${String(row.size)}`)).toEqual(["core 2", "raw/a", "out/b", "x 1", "x/c"]);
+  expect(rows.filter((row) => row.asset === undefined).map(selectionOf)).toEqual(["group:core", "x.*"]);
+  expect(rowsOf([asset("raw/a", "core")], false)).toHaveLength(1);
+});
+
+test("a change is known by the event that accepted it", () => {
+  expect([eventOf({ accepted_event_id: "e1" }), eventOf({ accepted_event_id: null }), eventOf({ items: [] }), eventOf(undefined)]).toEqual(["e1", undefined, undefined, undefined]);
+});
+
+test("of a schedule that a function decides, the last call is told", () => {
+  const tick = (more: object) => ({ tick_id: "t", scheduled_for: "2026-01-01T05:00:00Z", status: "TRIGGERED", ...more }) as Parameters<typeof lastTickText>[0][number];
+  expect(lastTickText([])).toBe("It has not been called yet.");
+  expect(lastTickText([tick({ runs: [{ run_id: "r" }] })])).toContain("it asked for 1 run.");
+  expect(lastTickText([tick({ status: "FAILED", reason: "ValueError" })])).toContain("it failed: ValueError.");
 });

@@ -2,14 +2,24 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tempfile::TempDir;
+
+/// All that were made. They are removed together in the end: file systems are slow at making files where thousands have
+/// just been deleted.
+static MADE: Mutex<Vec<Arc<TempDir>>> = Mutex::new(Vec::new());
 
 const HEAD: &str = "import servo\n\n\ndef fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n";
 
 /// A project in a directory of its own.
 pub(crate) struct Project {
-    root: TempDir,
+    root: Arc<TempDir>,
+}
+
+/// Removes every project that was made.
+pub(crate) fn remove_all() {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 impl Project {
@@ -52,6 +62,12 @@ impl Project {
         Self::new(&code)
     }
 
+    /// A year of an asset by the day.
+    pub(crate) fn days() -> anyhow::Result<Self> {
+        let code = "\n\n@servo.asset(namespace=\"bench\", partitions=servo.DailyPartitions(start=\"2024-01-01\", end=\"2024-12-31\"))\ndef daily() -> int:\n    return fib(10)\n";
+        Self::new(code)
+    }
+
     /// Partitions of an asset that does nothing.
     pub(crate) fn nothing(partitions: usize) -> anyhow::Result<Self> {
         let code = format!(
@@ -66,7 +82,8 @@ impl Project {
 
     /// A project with this code.
     pub(crate) fn new(code: &str) -> anyhow::Result<Self> {
-        let root = tempfile::tempdir_in(std::env::current_dir()?.join("target"))?;
+        let root = Arc::new(tempfile::tempdir_in(std::env::current_dir()?.join("target"))?);
+        MADE.lock().unwrap_or_else(PoisonError::into_inner).push(root.clone());
         std::fs::write(
             root.path().join("servo.toml"),
             "[project]\nname = \"bench\"\nmodules = [\"work\"]\n",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
@@ -23,10 +23,26 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until its runners are warm.
+    /// Starts a server, waits until its runners are warm, and runs everything once.
     pub(crate) async fn start(project: &Project, slots: usize) -> anyhow::Result<Self> {
+        let server = Self::start_fresh(project, slots).await?;
+        server.run("*", &[]).await.ok();
+        Ok(server)
+    }
+
+    /// Starts a server and waits until its runners are warm.
+    pub(crate) async fn start_fresh(project: &Project, slots: usize) -> anyhow::Result<Self> {
+        Self::start_as(servo()?, project, slots).await
+    }
+
+    /// The same with a program that has the server in its process.
+    pub(crate) async fn start_as(
+        mut program: Command,
+        project: &Project,
+        slots: usize,
+    ) -> anyhow::Result<Self> {
         let notice = project.root().join(".servo/server.json");
-        let process = servo()?
+        let process = program
             .args(["dev", "--port", "0", "--slots", &slots.to_string(), "--project"])
             .arg(project.root())
             .stdout(Stdio::null())
@@ -52,7 +68,6 @@ impl Server {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
-        server.run("*", &[]).await.ok();
         Ok(server)
     }
 

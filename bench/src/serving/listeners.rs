@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use servo_core::Timestamp;
 use servo_engine::{Progress, Report, TriggerRun};
 use servo_queue::Envelope;
-use servo_runtime::SystemClock;
+use servo_runtime::{SystemClock, ThreadSpawner};
 use servo_worker::{Executor, TaskFunction};
 use tokio::sync::watch;
 
@@ -54,6 +54,8 @@ pub(super) async fn measure(results: &mut Results) -> anyhow::Result<()> {
         worker: "local-bench".into(),
         slots: 2,
         function: Arc::new(Moment),
+        spawner: Arc::new(ThreadSpawner::default()),
+        seed: 1,
     };
     let slots = executor.start();
     let (mut lost, mut lags) = (0, Vec::new());

@@ -148,6 +148,11 @@ fn act(place: ActPlace, event: &ControlEvent, state: &ControlState) -> Option<Co
             outcome = (AuditOutcome::Refused, Some("forbidden".to_owned()), Some(message), it.omitted);
             (it.scope.clone(), it.permission.clone(), it.subject.clone(), None)
         }
+        ControlData::AddressLockedOut(it) => {
+            let message = format!("{} wrong keys; the next is looked at after {}", it.wrong_keys, it.wait_ms);
+            outcome = (AuditOutcome::Refused, Some("rate_limited".to_owned()), Some(message), it.omitted);
+            (Scope::Server, "key.lock_out".to_owned(), it.address.to_string(), None)
+        }
     };
     let (outcome, refusal, message, omitted) = outcome;
     let time = u64::try_from(event.timestamp.as_millis()).unwrap_or_default();

@@ -7,9 +7,9 @@ use servo_core::{TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
 
 use crate::event::{
-    ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied, SessionEnded, SessionStarted,
-    SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged, WorkspaceCreated,
-    WorkspaceRemoved,
+    AddressLockedOut, ControlData, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied, SessionEnded,
+    SessionStarted, SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged,
+    WorkspaceCreated, WorkspaceRemoved,
 };
 use crate::grant::{Grant, Scope};
 use crate::key::{KeyHash, KeyId};
@@ -103,6 +103,8 @@ pub enum ControlCommand {
     EndSessionsOf(Principal),
     /// Record that whoever asks was refused.
     RecordDenial(RequestDenied),
+    /// Record that an address was locked out.
+    RecordLockout(AddressLockedOut),
 }
 
 /// Why a request is refused. Nothing has changed.
@@ -206,6 +208,7 @@ pub fn decide(
             Ok(vec![ControlData::SessionsEnded(SessionsEnded { of: of.clone() })])
         }
         ControlCommand::RecordDenial(denied) => Ok(vec![ControlData::RequestDenied(denied.clone())]),
+        ControlCommand::RecordLockout(locked) => Ok(vec![ControlData::AddressLockedOut(locked.clone())]),
     }
 }
 

@@ -2,10 +2,11 @@
 //! kept in the log and skipped by the fold.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use servo_core::{TenantId, Timestamp, WorkspaceId};
+use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::Principal;
 
 use crate::grant::{Grant, Scope};
@@ -45,6 +46,7 @@ pub enum ControlData {
     SessionEnded(SessionEnded),
     SessionsEnded(SessionsEnded),
     RequestDenied(RequestDenied),
+    AddressLockedOut(AddressLockedOut),
     /// A type of a newer version.
     #[serde(untagged)]
     Unknown(Value),
@@ -187,6 +189,20 @@ pub struct RequestDenied {
     pub subject: String,
     /// Where whoever asked has a role.
     pub scope: Scope,
+    /// Refusals before this one that were not recorded, because there were too many.
+    #[serde(default)]
+    pub omitted: u64,
+}
+
+/// An address has shown so many wrong keys that it has to wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddressLockedOut {
+    /// The address, or the network of it.
+    pub address: IpAddr,
+    /// Wrong keys that it has shown.
+    pub wrong_keys: u32,
+    /// How long it waits.
+    pub wait_ms: Millis,
     /// Refusals before this one that were not recorded, because there were too many.
     #[serde(default)]
     pub omitted: u64,

@@ -39,9 +39,9 @@ mod state;
 pub use acts::{ActPlace, ControlAct};
 pub use decide::{ControlCommand, ControlRefusal, NewKey, decide};
 pub use event::{
-    ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied, SessionEnded,
-    SessionStarted, SessionsEnded, TenantChanged, TenantCreated, TenantRemoved, WorkspaceChanged,
-    WorkspaceCreated, WorkspaceRemoved, read_batch, write_batch,
+    AddressLockedOut, ControlData, ControlEvent, KeyCreated, KeyRevoked, KeyUsed, QuotaSet, RequestDenied,
+    SessionEnded, SessionStarted, SessionsEnded, TenantChanged, TenantCreated, TenantRemoved,
+    WorkspaceChanged, WorkspaceCreated, WorkspaceRemoved, read_batch, write_batch,
 };
 pub use grant::{Allowed, Grant, Identity, Scope, ScopeError};
 pub use key::{KEY_PREFIX, KeyHash, KeyId, KeyText, parse_key};

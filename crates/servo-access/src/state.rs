@@ -259,7 +259,7 @@ impl ControlState {
                 self.logged_out.insert(of.clone(), at);
             }
             // It is for the audit, which reads the ledger.
-            ControlData::RequestDenied(_) => {}
+            ControlData::RequestDenied(_) | ControlData::AddressLockedOut(_) => {}
             ControlData::Unknown(_) => self.skipped += 1,
         }
     }

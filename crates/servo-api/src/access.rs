@@ -10,12 +10,13 @@ use axum::response::Response;
 pub use servo_access::Permission;
 use servo_access::{Allowed, KeyHash, parse_key};
 use servo_engine::{Caller, DenyRequest, Principal, PrincipalKind};
-use servo_queue::TaskClaims;
+use servo_queue::{CallbackVerb, TaskClaims};
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
 use crate::asset_limits::{AssetLimit, limited};
 use crate::authentication::{Authenticated, authenticate, bearer};
+use crate::callback_urls::GoodUrl;
 use crate::problem::{Code, Problem};
 
 /// A caller of a public route who has shown nothing.
@@ -36,6 +37,8 @@ pub enum Access {
     WorkerKey,
     /// The task token of the attempt.
     TaskToken,
+    /// The address itself, which is signed for one kind of report.
+    CallbackUrl(CallbackVerb),
 }
 
 /// Every route with the access it requires.
@@ -59,6 +62,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/runs/{run_id}/cancel", Access::Needs(Permission::RunsCancel)),
     (Method::POST, "/api/v1/runs/{run_id}/retry", Access::Needs(Permission::RunsRetry)),
     (Method::POST, "/api/v1/runs/{run_id}/retry-now", Access::Needs(Permission::RunsRetry)),
+    (Method::GET, "/api/v1/checks", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/conflicts", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
@@ -139,9 +143,11 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/retention", Access::Needs(Permission::SettingsRead)),
     (Method::POST, "/api/v1/retention/apply", Access::Needs(Permission::SettingsChange)),
     (Method::GET, "/api/v1/admission", Access::Needs(Permission::AdmissionRead)),
+    (Method::GET, "/api/v1/queues", Access::Needs(Permission::AdmissionRead)),
     (Method::POST, "/api/v1/pauses", Access::Needs(Permission::AdmissionChange)),
     (Method::POST, "/api/v1/pauses/resume", Access::Needs(Permission::AdmissionChange)),
     (Method::GET, "/api/v1/runs/{run_id}/why", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/runs/{run_id}/plan", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/audit", Access::Needs(Permission::AuditRead)),
     (Method::GET, "/api/v1/orchestration/schedules", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/schedules", Access::Needs(Permission::AutomationChange)),
@@ -193,6 +199,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationRead)),
+    (Method::PUT, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationChange)),
     (Method::DELETE, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors/{sensor}/evals", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/sensors/{sensor}/push", Access::SensorSecret),
@@ -276,6 +283,26 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
+    (
+        Method::POST,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/callbacks/started",
+        Access::CallbackUrl(CallbackVerb::Started),
+    ),
+    (
+        Method::POST,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/callbacks/heartbeat",
+        Access::CallbackUrl(CallbackVerb::Heartbeat),
+    ),
+    (
+        Method::POST,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/callbacks/finished",
+        Access::CallbackUrl(CallbackVerb::Finished),
+    ),
+    (
+        Method::POST,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/callbacks/logs",
+        Access::CallbackUrl(CallbackVerb::Logs),
+    ),
     (Method::GET, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
     (Method::POST, "/api/v1/admin/keys/{key_id}/revoke", Access::Administers(Permission::KeysManage)),
@@ -386,6 +413,12 @@ pub(crate) async fn authorize(
             parts.extensions.insert(WorkerSecret(secret));
             worker()
         }
+        Access::CallbackUrl(verb) => {
+            let (url, token) = app.verify_callback(&mut parts, verb).await?;
+            parts.extensions.insert(url);
+            parts.extensions.insert(token);
+            worker()
+        }
         Access::TaskToken => {
             let token = bearer(&parts.headers)
                 .ok_or_else(|| Problem::new(Code::Unauthenticated, "the task token is missing"))?;
@@ -395,6 +428,7 @@ pub(crate) async fn authorize(
             if (&claims.tenant, &claims.workspace) != (layout.tenant(), layout.workspace()) {
                 return Err(Problem::new(Code::Unauthenticated, "the task token is of another workspace"));
             }
+            tracing::Span::current().record("run_id", tracing::field::display(claims.run_id));
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             parts.extensions.insert(token);
             worker()
@@ -521,5 +555,6 @@ pub(crate) fn unknown_workspace(tenant: &str, workspace: &str) -> Problem {
 
 from_extensions!(Actor);
 from_extensions!(Authenticated);
+from_extensions!(GoodUrl);
 from_extensions!(TaskToken);
 from_extensions!(WorkerSecret);

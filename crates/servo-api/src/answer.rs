@@ -39,13 +39,28 @@ impl IntoResponses for Problems {
     }
 }
 
-/// Query parameters of every read: wait until an event is folded.
+/// Query parameters of every read: wait until an event is folded, or until the tables are fresh.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code)]
 pub(crate) struct Wait {
     /// Wait until this event is folded: the change that it accepted is visible then.
     wait_for_event_id: Option<String>,
+    /// Timeout of a wait in milliseconds; 5,000 by default, at most 30,000.
+    timeout_ms: Option<u64>,
+    /// How fresh the answer is: `true` has everything that was accepted before the request, a number of milliseconds, at
+    /// most 60,000, lets it be behind by so much, `false` waits for nothing. Reads of memory are always as with `true`.
+    fresh: Option<String>,
+}
+
+/// Query parameters of a query over the tables.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct FreshTables {
+    /// How fresh the tables are: `true` has everything that was accepted before the request, a number of milliseconds, at
+    /// most 60,000, lets them be behind by so much, `false` waits for nothing. Two seconds of patience unless given.
+    fresh: Option<String>,
     /// Timeout of that wait in milliseconds; 5,000 by default, at most 30,000.
     timeout_ms: Option<u64>,
 }

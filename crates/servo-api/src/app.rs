@@ -11,6 +11,7 @@ use servo_engine::staleness::{StaleView, Staleness};
 use servo_oidc::Provider;
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
+use servo_store::Timers;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
@@ -210,6 +211,11 @@ impl App {
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Timers of the workspace, which its routes wait with.
+    pub(crate) fn timers(&self) -> &dyn Timers {
+        self.workspace().spawner().as_ref()
     }
 
     /// Looks at what is stale of some assets, by position in the deployed definitions; none if nothing is deployed.

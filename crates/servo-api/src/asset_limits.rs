@@ -33,6 +33,7 @@ enum AssetRule {
 /// Routes that are good for a permission that is limited to some assets. All others are refused.
 const RULES: &[(Method, &str, AssetRule)] = &[
     (Method::GET, "/api/v1/assets", AssetRule::Route),
+    (Method::GET, "/api/v1/checks", AssetRule::Route),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions/summary", AssetRule::Named),
@@ -49,6 +50,7 @@ const RULES: &[(Method, &str, AssetRule)] = &[
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs", AssetRule::Run),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs/stream", AssetRule::Run),
     (Method::GET, "/api/v1/runs/{run_id}/why", AssetRule::Run),
+    (Method::GET, "/api/v1/runs/{run_id}/plan", AssetRule::Run),
     (Method::POST, "/api/v1/runs/{run_id}/cancel", AssetRule::Run),
     (Method::POST, "/api/v1/runs/{run_id}/retry", AssetRule::Run),
     (Method::POST, "/api/v1/runs/{run_id}/retry-now", AssetRule::Run),
@@ -82,6 +84,18 @@ impl AssetLimit {
         match self {
             Self::None => true,
             Self::Only(only) => only.keys.contains(key),
+        }
+    }
+
+    /// The assets that a list may be about: those that it is good for, or of them the one that was asked for.
+    pub(crate) fn narrowed(&self, asked: Option<&AssetKey>) -> Option<BTreeSet<AssetKey>> {
+        match (self, asked) {
+            (Self::None, None) => None,
+            (Self::None, Some(asked)) => Some(BTreeSet::from([asked.clone()])),
+            (Self::Only(only), None) => Some(only.keys.clone()),
+            (Self::Only(only), Some(asked)) => {
+                Some(only.keys.iter().filter(|key| *key == asked).cloned().collect())
+            }
         }
     }
 

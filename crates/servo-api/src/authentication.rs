@@ -8,14 +8,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use servo_access::{
-    ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, Permission, RequestDenied,
-    SessionId, SessionOf, parse_key,
+    AddressLockedOut, ControlCommand, ControlLedger, Identity, KeyId, KeyStatus, LedgerError, Permission,
+    RequestDenied, SessionId, SessionOf, parse_key,
 };
 use servo_core::{Millis, Timestamp};
 use servo_engine::Principal;
 use servo_queue::Keyring;
 
-use crate::access::{SameProcess, is_equal};
+use crate::access::{ANYBODY, SameProcess, is_equal};
+use crate::lockout::LockedOut;
 use crate::login;
 use crate::problem::{Code, Problem};
 
@@ -169,7 +170,7 @@ impl ApiKeys {
     }
 
     /// Who has a key that is good, whose secret was verified before.
-    fn holder(&self, id: &KeyId, now: Timestamp) -> Result<Identity, Problem> {
+    pub(crate) fn holder(&self, id: &KeyId, now: Timestamp) -> Result<Identity, Problem> {
         let denied = |detail: String| Err(Problem::new(Code::Unauthenticated, detail));
         let state = self.control.state();
         let Some(key) = state.key(id) else { return denied(format!("there is no key {id} any more")) };
@@ -209,19 +210,7 @@ impl ApiKeys {
 
     /// Records that somebody may not administer what they asked for.
     pub(crate) async fn record_denial(&self, who: &Authenticated, permission: Permission, subject: String) {
-        let minute = self.control.now().as_millis() / 60_000;
-        let omitted = {
-            let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
-            if denials.minute != minute {
-                (denials.minute, denials.recorded) = (minute, 0);
-            }
-            if denials.recorded >= DENIALS_A_MINUTE {
-                denials.omitted += 1;
-                return;
-            }
-            denials.recorded += 1;
-            std::mem::take(&mut denials.omitted)
-        };
+        let Some(omitted) = self.recorded() else { return };
         let denied = RequestDenied {
             permission: permission.name().to_owned(),
             role: permission.least_role().name().to_owned(),
@@ -229,10 +218,45 @@ impl ApiKeys {
             scope: who.identity.home(),
             omitted,
         };
-        let denied = ControlCommand::RecordDenial(denied);
-        if let Err(error) = self.control.ask(&who.identity.principal, &denied).await {
+        self.record(&who.identity.principal, ControlCommand::RecordDenial(denied)).await;
+    }
+
+    /// Records that an address was locked out.
+    pub(crate) async fn record_lockout(&self, locked: LockedOut) {
+        let Some(omitted) = self.recorded() else { return };
+        let locked = AddressLockedOut {
+            address: locked.address,
+            wrong_keys: locked.wrong_keys,
+            wait_ms: Millis::new(u64::try_from(locked.wait.as_millis()).unwrap_or(u64::MAX)),
+            omitted,
+        };
+        self.record(&Principal::user(ANYBODY), ControlCommand::RecordLockout(locked)).await;
+    }
+
+    /// Counts a refusal: how many before it were left out, or none if it is left out itself.
+    fn recorded(&self) -> Option<u64> {
+        let minute = self.control.now().as_millis() / 60_000;
+        let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        if denials.minute != minute {
+            (denials.minute, denials.recorded) = (minute, 0);
+        }
+        if denials.recorded >= DENIALS_A_MINUTE {
+            denials.omitted += 1;
+            return None;
+        }
+        denials.recorded += 1;
+        Some(std::mem::take(&mut denials.omitted))
+    }
+
+    async fn record(&self, principal: &Principal, refusal: ControlCommand) {
+        if let Err(error) = self.control.ask(principal, &refusal).await {
             tracing::warn!(%error, "a refused request could not be recorded");
         }
+    }
+
+    /// Whether a key is whole and of this server, be it expired or revoked: whoever has it has not guessed it.
+    pub(crate) fn has_issued(&self, shown: &str) -> bool {
+        parse_key(shown).is_some_and(|(id, secret)| self.control.state().verified(&id, secret).is_some())
     }
 
     /// Records in the ledger when keys were last used: those whose record is old, or all of them at the end.

@@ -22,6 +22,7 @@ mod admin;
 mod admission;
 mod audit;
 mod backfills;
+mod callback_urls;
 mod conditions;
 mod error;
 mod lists;
@@ -35,32 +36,32 @@ mod sensors;
 mod settings;
 mod sse;
 mod streams;
+mod transport;
 mod worker;
 mod workspace;
 
+pub use callback_urls::CallbackClient;
 pub use error::ClientError;
 pub use lists::{ListOptions, all_pages, first_pages};
 pub use logs::{LogEvent, LogTail, RemoteLogs};
 pub use streams::{RunEvent, RunStream};
+pub use transport::{Transport, TransportError};
 pub use worker::LeasedTasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{Backoff, TenantId, WorkspaceId};
-use tokio::time::Instant;
+use servo_store::{Timers, TokioTimers};
 
-use crate::access::SameProcess;
 use crate::app::{Api, App};
 use crate::routes;
+use transport::{InProcess, Seeds};
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Longer than any response or keep-alive takes.
@@ -74,14 +75,17 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A client of one server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
+    /// Builds requests.
     http: reqwest::Client,
     /// Where the routes of the workspace are.
     base: Url,
     /// Where those of the server are.
     root: Url,
     server: Arc<str>,
-    /// Answers instead of the server at the address, where that is this process.
-    routes: Option<Router>,
+    /// Carries what `http` has built.
+    transport: Arc<dyn Transport>,
+    timers: Arc<dyn Timers>,
+    seeds: Arc<Seeds>,
     access_token: Option<Arc<str>>,
     worker_key: Option<Arc<str>>,
     tokens: Arc<worker::RenewedTokens>,
@@ -123,41 +127,44 @@ impl Client {
             .map_err(|()| address("nothing can follow it".to_owned()))?
             .pop_if_empty()
             .extend(["api", "v1"]);
-        let mut http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_WITHIN)
-            .read_timeout(READ_WITHIN)
-            .pool_idle_timeout(IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            .tcp_nodelay(true);
-        if base.scheme() == "http" {
-            // Certificates of the system take longer to load than most requests to answer.
-            http = http.tls_certs_only([]);
-        }
-        if let Some(text) = tls.authorities.as_ref().filter(|_| base.scheme() == "https") {
-            let certificates = reqwest::Certificate::from_pem_bundle(text);
-            let certificates = certificates.map_err(|error| address(format!("authorities: {error}")))?;
-            http = http.tls_certs_merge(certificates);
-        }
-        if let Some(text) = &tls.identity {
-            let identity = reqwest::Identity::from_pem(text);
-            http = http.identity(identity.map_err(|error| address(format!("own certificate: {error}")))?);
-        }
-        if is_loopback(&base) {
-            http = http.no_proxy();
-        }
-        let http = http.build().map_err(|error| address(error.to_string()))?;
+        let http = connections(&base, tls, READ_WITHIN).map_err(address)?;
         let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
         let patience = Duration::from_secs(2);
-        let (access_token, worker_key, tokens) = (None, None, Arc::default());
         let root = base.clone();
-        Ok(Self { http, base, root, server, routes: None, access_token, worker_key, tokens, patience })
+        Ok(Self {
+            transport: Arc::new(http.clone()),
+            timers: Arc::new(TokioTimers::default()),
+            // Clients that failed together do not come back together. Where the system has no random numbers, they may.
+            seeds: Arc::new(Seeds::new(getrandom::u64().unwrap_or_default())),
+            http,
+            base,
+            root,
+            server,
+            access_token: None,
+            worker_key: None,
+            tokens: Arc::default(),
+            patience,
+        })
     }
 
     /// Asks an interface in this process, by the same routes and with the same answers as over a network.
     pub fn in_process(api: Api) -> Result<Self, ClientError> {
         let mut client = Self::new("http://localhost")?;
-        client.routes = Some(routes::assembled(App::new(api)));
+        client.transport = Arc::new(InProcess(routes::assembled(App::new(api))));
         Ok(client)
+    }
+
+    /// Sends its requests by another transport, and waits between tries with other timers; the seed decides how long.
+    #[must_use]
+    pub fn with_transport(
+        mut self,
+        transport: Arc<dyn Transport>,
+        timers: Arc<dyn Timers>,
+        seed: u64,
+    ) -> Self {
+        (self.transport, self.timers) = (transport, timers);
+        self.seeds = Arc::new(Seeds::new(seed));
+        self
     }
 
     /// Shows this token with every request.
@@ -227,6 +234,15 @@ impl Client {
         self.change_by(Method::POST, segments, body).await
     }
 
+    /// Sends a new definition, as a change is sent.
+    async fn replace<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.change_by(Method::PUT, segments, body).await
+    }
+
     /// Sends a deletion, as a change is sent.
     async fn delete<T: DeserializeOwned>(
         &self,
@@ -291,6 +307,12 @@ impl Client {
         .await
     }
 
+    /// Sends a body that is safe to send again to an address that is its own credential.
+    async fn post_to(&self, url: &Url, body: &impl Serialize) -> Result<Response, ClientError> {
+        let body = self.encode(body)?;
+        self.send(|| json(self.http.post(url.clone()), &body)).await
+    }
+
     fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.access_token {
             Some(token) => request.bearer_auth(token),
@@ -298,19 +320,14 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
-        let Some(routes) = &self.routes else { return request.send().await };
-        let request: Request<reqwest::Body> = request.build()?.try_into()?;
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(SameProcess);
-        let Ok(response) = routes::answer(routes.clone(), request).await;
-        Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
+    async fn exchange(&self, request: RequestBuilder) -> Result<Response, TransportError> {
+        self.transport.exchange(request.build()?).await
     }
 
     /// Sends a request until there is a final response.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
-        let deadline = Instant::now() + self.patience;
-        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, seed());
+        let deadline = self.timers.elapsed().saturating_add(self.patience);
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, self.seeds.next());
         loop {
             let error = match self.exchange(request()).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
@@ -322,18 +339,18 @@ impl Client {
                     }
                     error
                 }
-                Err(error) => self.unreachable(&error),
+                Err(error) => self.unreachable(error),
             };
             let pause = backoff.next_delay();
-            if Instant::now() + pause > deadline {
+            if self.timers.elapsed() + pause > deadline {
                 return Err(error);
             }
-            tokio::time::sleep(pause).await;
+            self.timers.sleep(pause).await;
         }
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, ClientError> {
-        let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        let text = response.bytes().await.map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&text).map_err(|error| self.malformed(error.to_string()))
     }
 
@@ -345,7 +362,7 @@ impl Client {
                 Ok(problem) => ClientError::Problem(Box::new(problem)),
                 Err(_) => self.malformed(format!("status {status} without a reason")),
             },
-            Err(error) => self.unreachable(&error),
+            Err(error) => self.unreachable(error),
         }
     }
 
@@ -357,27 +374,52 @@ impl Client {
         ClientError::Malformed { server: self.server.clone(), reason }
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+    fn unreachable(&self, error: impl Into<TransportError>) -> ClientError {
         ClientError::unreachable(&self.server, error)
     }
+}
+
+/// Connections to a host. Redirects are not followed.
+pub(crate) fn connections(
+    base: &Url,
+    tls: &ClientTls,
+    read_within: Duration,
+) -> Result<reqwest::Client, String> {
+    let mut http = reqwest::Client::builder()
+        .connect_timeout(CONNECT_WITHIN)
+        .read_timeout(read_within)
+        .pool_idle_timeout(IDLE)
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true);
+    if base.scheme() == "http" {
+        // Certificates of the system take longer to load than most requests to answer.
+        http = http.tls_certs_only([]);
+    }
+    if let Some(text) = tls.authorities.as_ref().filter(|_| base.scheme() == "https") {
+        let certificates = reqwest::Certificate::from_pem_bundle(text);
+        http = http.tls_certs_merge(certificates.map_err(|error| format!("authorities: {error}"))?);
+    }
+    if let Some(text) = &tls.identity {
+        let identity = reqwest::Identity::from_pem(text);
+        http = http.identity(identity.map_err(|error| format!("own certificate: {error}"))?);
+    }
+    if is_loopback(base) {
+        http = http.no_proxy();
+    }
+    http.build().map_err(|error| error.to_string())
 }
 
 fn json(request: RequestBuilder, body: &Bytes) -> RequestBuilder {
     request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body.clone())
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
-}
-
-/// Clients that failed together do not come back together. Where the system has no random numbers, they may.
-fn seed() -> u64 {
-    getrandom::u64().unwrap_or_default()
 }
 
 /// A new idempotency key.

@@ -46,6 +46,7 @@ pub(crate) fn complete(described: &OpenApi) -> Value {
                 }
                 add_access(operation, access);
                 add_problems(operation, &id, path, access);
+                add_conditional(operation);
                 add_example(operation, examples.get(&id));
             }
         }
@@ -95,6 +96,7 @@ fn add_access(operation: &mut Map<String, Value>, access: Access) {
         Access::SensorSecret => ("sensor_secret", json!([{"access_token": []}, {}])),
         Access::WorkerKey => ("worker_key", json!([{"worker_key": []}])),
         Access::TaskToken => ("task_token", json!([{"task_token": []}])),
+        Access::CallbackUrl(_) => ("callback_url", json!([{"callback_url": []}])),
     };
     operation.insert("x-permission".to_owned(), permission.into());
     operation.insert("security".to_owned(), security);
@@ -119,6 +121,21 @@ fn add_problems(operation: &mut Map<String, Value>, id: &str, path: &str, access
         response["content"][PROBLEM_JSON] = json!({"schema": {"$ref": "#/components/schemas/Problem"}});
         response["x-codes"] = codes.into();
     }
+}
+
+/// Adds the tag of the answer, and that there is nothing new, to operations that take the tags that a caller has.
+fn add_conditional(operation: &mut Map<String, Value>) {
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    if !parameters.into_iter().flatten().any(|parameter| parameter["name"] == "If-None-Match") {
+        return;
+    }
+    let tag = json!({"ETag": {"description": "Tag of this answer", "schema": {"type": "string"}}});
+    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
+    if let Some(answer) = responses.get_mut("200") {
+        answer["headers"] = tag.clone();
+    }
+    let unchanged = "The answer is one whose tag was shown";
+    responses.insert("304".to_owned(), json!({"description": unchanged, "headers": tag}));
 }
 
 fn add_example(operation: &mut Map<String, Value>, example: Option<&Example>) {
@@ -151,7 +168,7 @@ fn problems(operation: &Map<String, Value>, id: &str, path: &str, access: Access
             codes.extend(CREDENTIAL);
             codes.extend([Code::RateLimited]);
         }
-        Access::WorkerKey | Access::TaskToken => codes.extend(CREDENTIAL),
+        Access::WorkerKey | Access::TaskToken | Access::CallbackUrl(_) => codes.extend(CREDENTIAL),
     }
     if operation.contains_key("requestBody") {
         codes.extend(BODY);
@@ -160,11 +177,13 @@ fn problems(operation: &Map<String, Value>, id: &str, path: &str, access: Access
     for parameter in parameters.into_iter().flatten() {
         match parameter["name"].as_str().unwrap_or_default() {
             "cursor" => codes.extend([Code::InvalidCursor]),
-            "wait_for_event_id" => codes.extend([Code::NotYet]),
+            "wait_for_event_id" | "fresh" => codes.extend([Code::NotYet]),
             "Idempotency-Key" => codes.extend([Code::IdempotencyConflict]),
             _ => {}
         }
     }
+    // Whoever has a good address is told that the attempt is over, and not that there is none.
+    let path = if matches!(access, Access::CallbackUrl(_)) { "/api/v1/tasks/{task_id}/" } else { path };
     let beginning = |(begins, _): &&(&str, &[Code])| path.starts_with(begins);
     codes.extend(OF_PATHS.iter().filter(beginning).flat_map(|(_, codes)| *codes));
     codes.extend(OF_OPERATIONS.iter().filter(|(ids, _)| ids.contains(&id)).flat_map(|(_, codes)| *codes));
@@ -208,7 +227,27 @@ const OF_OPERATIONS: &[(&[&str], &[Code])] = &[
     ),
     // These wait for the code that was saved last, which may not be good.
     (
-        &["plan", "trigger_run", "trigger_schedule", "create_backfill", "preview_backfill", "current_code"],
+        &[
+            "change_dynamic_partitions",
+            "change_notification",
+            "change_schedule",
+            "change_sensor",
+            "create_backfill",
+            "create_notification",
+            "create_schedule",
+            "create_sensor",
+            "current_code",
+            "evaluate_sensor",
+            "mark_partitions",
+            "plan",
+            "preview_backfill",
+            "rename_asset",
+            "retry_failed_backfill",
+            "retry_run",
+            "trigger_run",
+            "trigger_schedule",
+            "wipe_partitions",
+        ],
         &[Code::InvalidProject, Code::InvalidDefinitions],
     ),
     (&["plan", "trigger_run"], &[Code::UpToDate]),
@@ -232,7 +271,7 @@ const OF_OPERATIONS: &[(&[&str], &[Code])] = &[
         &[Code::InvalidDefinitions, Code::NameTaken, Code::QuotaExceeded, Code::VersionConflict],
     ),
     (
-        &["change_notification", "change_schedule"],
+        &["change_notification", "change_schedule", "change_sensor"],
         &[Code::DefinedByCode, Code::InvalidDefinitions, Code::VersionConflict],
     ),
     (
@@ -286,8 +325,11 @@ const OF_OPERATIONS: &[(&[&str], &[Code])] = &[
     (&["worker_heartbeat", "worker_leaves", "lease_tasks", "take_evaluation"], &[Code::UnknownWorker]),
     (&["report_evaluation"], &[Code::UnknownWorker]),
     (&["lease_tasks"], &[Code::OtherCode]),
-    (&["task_started"], &[Code::AlreadyStarted]),
-    (&["task_started", "task_completed"], &[Code::TaskCancelled, Code::UnknownWorker]),
+    (&["task_started", "callback_started"], &[Code::AlreadyStarted]),
+    (
+        &["task_started", "task_completed", "callback_started", "callback_finished"],
+        &[Code::TaskCancelled, Code::UnknownWorker],
+    ),
     (&["login", "login_callback"], &[Code::Unauthenticated]),
     (&["login_callback"], &[Code::NotFound]),
 ];

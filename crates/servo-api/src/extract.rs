@@ -1,9 +1,11 @@
 //! Extractors for paths, queries and bodies; errors name the part that is wrong.
 
 mod body;
+mod fresh;
 mod query;
 
-pub(crate) use body::{Asked, Command, Json, Manifest, Pushed, parse};
+pub(crate) use body::{Asked, Command, Json, Manifest, Pushed, parse, read};
+pub(crate) use fresh::Fresh;
 pub(crate) use query::{NoQuery, Query};
 
 use axum::extract::FromRequestParts;

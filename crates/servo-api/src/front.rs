@@ -4,6 +4,7 @@
 //! one that its credential is good for, or else the one that the server was started with. Whoever may not know of a
 //! workspace is answered as if it did not exist, before anything is looked up.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,21 +12,23 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use data_encoding::HEXLOWER;
 use futures::StreamExt;
 use http_body_util::BodyExt;
-use servo_access::ControlLedger;
+use servo_access::parse_key;
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_runtime::{Host, InUse, SystemClock, WorkspaceKey};
 use tokio::sync::watch;
-use tracing::Instrument;
+use tracing::{Instrument, Span, field};
 
 use crate::access::unknown_workspace;
 use crate::app::{Api, App, Shared};
-use crate::authentication::{Authenticated, Authenticator, authenticate};
+use crate::authentication::{ApiKeys, Authenticated, Authenticator, authenticate, bearer};
+use crate::callback_urls::is_callback;
 use crate::guard::{guarded, refused, with_headers};
+use crate::lockout::Lockout;
 use crate::problem::{Code, Problem};
 use crate::rates::{Limited, OpenStream, RateLimits, Rates, Standing};
 use crate::routes;
@@ -35,12 +38,18 @@ const PREFIX: &str = "/api/v1/t/";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How often it is looked whether the credential of a stream has expired.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How long a request beyond a limit waits for its refusal.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(100);
 /// Longest request id that is taken from a caller.
 const MAX_REQUEST_ID_LEN: usize = 128;
 
 /// Marks requests of connections whose certificate was verified.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerifiedCertificate;
+
+/// The address that a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 /// Whether a workspace can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +133,10 @@ struct Opened {
 pub(crate) struct Front {
     workspaces: Arc<dyn Workspaces>,
     authenticators: Arc<[Arc<dyn Authenticator>]>,
-    /// The control ledger, if the server has one.
-    control: Option<ControlLedger>,
+    /// The keys of the control ledger, if the server has one.
+    keys: Option<ApiKeys>,
     rates: Rates,
+    lockout: Lockout,
     /// Whether workers have to show a certificate.
     certified_workers: bool,
     hosts: Vec<String>,
@@ -138,14 +148,25 @@ impl Front {
     pub(crate) fn new(
         workspaces: Arc<dyn Workspaces>,
         authenticators: Vec<Arc<dyn Authenticator>>,
-        control: Option<ControlLedger>,
+        keys: Option<ApiKeys>,
         limits: RateLimits,
         certified_workers: bool,
         hosts: Vec<String>,
     ) -> Arc<Self> {
         let (host, closing) = (Host::default(), watch::Sender::new(false));
         let (authenticators, rates) = (authenticators.into(), Rates::new(limits));
-        Arc::new(Self { workspaces, authenticators, control, rates, certified_workers, hosts, host, closing })
+        let lockout = Lockout::new(limits.wrong_keys);
+        Arc::new(Self {
+            workspaces,
+            authenticators,
+            keys,
+            rates,
+            lockout,
+            certified_workers,
+            hosts,
+            host,
+            closing,
+        })
     }
 
     /// Answers a request, and says so in the log.
@@ -153,10 +174,22 @@ impl Front {
         let (mut parts, body) = request.into_parts();
         let request_id = request_id(&parts);
         let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-        let span = tracing::info_span!("request", request_id = %request_id, %method, path);
+        let span = tracing::info_span!(
+            "request",
+            request_id = %request_id,
+            %method,
+            path = path.as_str(),
+            tenant = field::Empty,
+            workspace = field::Empty,
+            run_id = field::Empty,
+            task_id = field::Empty
+        );
+        for (name, value) in subjects(&path) {
+            span.record(name, value);
+        }
         let answered = async {
             let answered = match guarded(&parts.uri, &parts.headers, &self.hosts) {
-                Ok(()) => self.forward(&mut parts, body).await.unwrap_or_else(IntoResponse::into_response),
+                Ok(()) => self.guess_or_forward(&mut parts, body).await,
                 Err(problem) => refused(problem),
             };
             let mut response = with_headers(answered);
@@ -173,9 +206,35 @@ impl Front {
         answered.instrument(span).await
     }
 
+    /// Answers a request unless whoever sends it guesses keys.
+    async fn guess_or_forward(&self, parts: &mut Parts, body: Body) -> Response<Body> {
+        let guess = parts.extensions.get::<PeerAddress>().copied().zip(may_be_guessed(parts));
+        let Some((PeerAddress(from), shown)) = guess else {
+            return self.forward(parts, body).await.unwrap_or_else(IntoResponse::into_response);
+        };
+        if let Err(problem) = self.lockout.check(from, &shown, Instant::now()) {
+            return problem.into_response();
+        }
+        let response = self.forward(parts, body).await.unwrap_or_else(IntoResponse::into_response);
+        if response.status() == StatusCode::UNAUTHORIZED
+            && !self.keys.as_ref().is_some_and(|keys| keys.has_issued(&shown))
+            && let Some(locked) = self.lockout.was_wrong(from, Instant::now())
+        {
+            tracing::warn!(address = %locked.address, wrong_keys = locked.wrong_keys, "api.locked_out");
+            if let Some(keys) = &self.keys {
+                keys.record_lockout(locked).await;
+            }
+        }
+        response
+    }
+
     async fn forward(&self, parts: &mut Parts, body: Body) -> Result<Response<Body>, Problem> {
         let named = named(&parts.uri)?;
         let who = authenticate(&self.authenticators, parts, SystemClock.now()).await;
+        let from = parts.extensions.get::<PeerAddress>();
+        if let (Ok(_), Some(PeerAddress(from)), Some(shown)) = (&who, from, bearer(&parts.headers)) {
+            self.lockout.was_good(*from, shown);
+        }
         let key = match (&named, &who) {
             (Some((key, _)), Ok(who)) if !who.identity.sees(&key.0, &key.1) => {
                 return Err(unknown_workspace(key.0.as_str(), key.1.as_str()));
@@ -186,6 +245,8 @@ impl Front {
                 return Err(problem.clone());
             }
             (Some((key, _)), Ok(_)) => key.clone(),
+            // A callback URL is good for the workspace that it names, and for no other.
+            (Some((key, rest)), Err(_)) if is_callback(rest.path()) => key.clone(),
             (Some((key, _)), Err(_)) => self.known_or_only(key),
             (None, Ok(who)) => self.meant(who, parts.uri.path())?,
             (None, Err(_)) => self.workspaces.usual(),
@@ -204,6 +265,8 @@ impl Front {
         if let Some((_, rest)) = named {
             parts.uri = rest;
         }
+        let span = Span::current();
+        span.record("tenant", key.0.as_str()).record("workspace", key.1.as_str());
         let is_certified = parts.extensions.get::<VerifiedCertificate>().is_some();
         if self.certified_workers && !is_certified && is_of_workers(parts.uri.path()) {
             let detail = "workers of this server show a certificate of its authority: SERVO_CLIENT_CERT and \
@@ -214,6 +277,8 @@ impl Front {
             Ok(who) => match self.limited(who, &key, parts) {
                 Ok(counted) => counted,
                 Err(limited) => {
+                    // Whoever asks again at once is not answered at once: a flood costs the others next to nothing.
+                    tokio::time::sleep(REFUSAL_PAUSE).await;
                     let mut response = (*limited.problem).into_response();
                     limited.standing.tell(&mut response, SystemClock.now());
                     return Ok(response);
@@ -242,9 +307,9 @@ impl Front {
         if let Some(standing) = standing {
             standing.tell(&mut response, SystemClock.now());
         }
-        let response = match &self.control {
-            Some(control) if is_stream(&response) => {
-                let refused = credential.refused(self.authenticators.clone(), control.changes());
+        let response = match &self.keys {
+            Some(keys) if is_stream(&response) => {
+                let refused = credential.refused(self.authenticators.clone(), keys.control().changes());
                 response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(refused))))
             }
             Some(_) | None => response,
@@ -375,6 +440,16 @@ impl Front {
     }
 }
 
+/// The run and the task that a path is about, as fields of log lines.
+fn subjects(path: &str) -> impl Iterator<Item = (&'static str, &str)> {
+    let segments = path.split('/');
+    segments.clone().zip(segments.skip(1)).filter_map(|(of, name)| match of {
+        "runs" if name.starts_with("run_") => Some(("run_id", name)),
+        "tasks" if !name.is_empty() => Some(("task_id", name)),
+        _ => None,
+    })
+}
+
 /// Whether a path is that of limits of a tenant, or of settings that they are limits for.
 fn changes_limits(path: &str) -> bool {
     let is_quotas = path.starts_with("/api/v1/admin/tenants/") && path.ends_with("/quotas");
@@ -441,9 +516,17 @@ fn has_own_credentials(rest: &Uri) -> bool {
     is_push || is_of_workers(path)
 }
 
-/// Whether a path is one that workers ask for, with their keys or the tokens of tasks.
+/// The credential of a request, if it is of a kind that somebody may guess: a key or a token of the server. Tokens of
+/// tasks and signatures of messages are judged by their workspace.
+fn may_be_guessed(parts: &Parts) -> Option<String> {
+    let shown = bearer(&parts.headers)?;
+    let rest = named(&parts.uri).ok()?.map_or_else(|| parts.uri.clone(), |(_, rest)| rest);
+    (!has_own_credentials(&rest) || parse_key(shown).is_some()).then(|| shown.to_owned())
+}
+
+/// Whether a path is one that workers ask for, with their keys, the tokens of tasks or callback URLs.
 fn is_of_workers(path: &str) -> bool {
-    path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/")
+    path.starts_with("/api/v1/worker/") || path.starts_with("/api/v1/tasks/") || is_callback(path)
 }
 
 /// The id that a caller has given a request, or a new one.
@@ -464,6 +547,17 @@ fn request_id(parts: &Parts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_the_log_name_the_run_and_the_task_of_a_path() {
+        let of = |path| subjects(path).collect::<Vec<_>>();
+        assert_eq!(of("/api/v1/runs"), []);
+        assert_eq!(of("/api/v1/t/a/w/b/runs/run_x/cancel"), [("run_id", "run_x")]);
+        let both = [("run_id", "run_x"), ("task_id", "t-1")];
+        assert_eq!(of("/api/v1/runs/run_x/tasks/t-1/attempts/1/logs"), both);
+        assert_eq!(of("/api/v1/tasks/t-1/started"), [("task_id", "t-1")]);
+        assert_eq!(of("/runs/nothing"), [], "a page of the UI is about none");
+    }
 
     #[test]
     fn an_address_may_name_a_workspace() {

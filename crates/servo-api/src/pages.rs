@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 use servo_queue::Keyring;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::problem::{Code, Problem};
 
 const PURPOSE: &str = "page cursor";
+/// Digits that tell lists apart; the seal is what nobody can make up.
+const OF_DIGITS: usize = 16;
 const DEFAULT_LIMIT: usize = 25;
 /// The most that a page may have.
 pub(crate) const MAX_LIMIT: usize = 100;
@@ -58,16 +60,34 @@ impl<T> Page<T> {
     }
 
     /// Maps the items of the page.
-    pub(crate) fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
+    pub fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
+    }
+}
+
+/// Query of a list without filters.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// Page size, at most 100; 25 by default.
+    limit: Option<usize>,
+    /// Cursor, as the page before returned it.
+    cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// The list of this name, from where the page begins.
+    pub(crate) fn open<'a>(&self, keys: &'a Keyring, name: String) -> Result<List<'a>, Problem> {
+        List::open(keys, name, self.limit, self.cursor.as_deref())
     }
 }
 
 /// A list request.
 pub(crate) struct List<'a> {
     keys: &'a Keyring,
-    /// Name of the list with every filter: a page token of another list is refused.
-    name: String,
+    /// Digest of the name of the list with every filter: a page token of another list is refused.
+    of: String,
     /// Page size.
     pub(crate) limit: usize,
     /// The key after which the page starts.
@@ -85,8 +105,11 @@ impl<'a> List<'a> {
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {MAX_LIMIT}")));
         }
-        let after = cursor.map(|cursor| read(keys, &name, cursor)).transpose()?;
-        Ok(Self { keys, name, limit, after })
+        // People copy tokens: a digest is short, however many filters there are.
+        let mut of = servo_core::sha256_hex(name);
+        of.truncate(OF_DIGITS);
+        let after = cursor.map(|cursor| read(keys, &of, cursor)).transpose()?;
+        Ok(Self { keys, of, limit, after })
     }
 
     /// Number of items to fetch: one more than the limit, to know whether there is another page.
@@ -100,15 +123,15 @@ impl<'a> List<'a> {
     }
 
     pub(crate) fn cursor(&self, place: &str) -> String {
-        self.keys.seal_text(PURPOSE, format!("{}\n{place}", self.name).as_bytes())
+        self.keys.seal_text(PURPOSE, format!("{}\n{place}", self.of).as_bytes())
     }
 }
 
-fn read(keys: &Keyring, name: &str, cursor: &str) -> Result<String, Problem> {
+fn read(keys: &Keyring, wanted: &str, cursor: &str) -> Result<String, Problem> {
     let content = keys.open_text(PURPOSE, cursor).map_err(|_| wrong())?;
     let text = String::from_utf8(content).map_err(|_| wrong())?;
     match text.split_once('\n') {
-        Some((of, place)) if of == name => Ok(place.to_owned()),
+        Some((of, place)) if of == wanted => Ok(place.to_owned()),
         Some(_) | None => Err(wrong()),
     }
 }

@@ -70,6 +70,8 @@ limits! {
     page_streams = 100;
     /// Streams of any kind that are open at once, of a key, a session or a person of the identity provider.
     streams_per_caller = 20;
+    /// Wrong keys of an address before it has to wait for the next one to be looked at.
+    wrong_keys = 10;
 }
 
 /// Whom a limit is about.

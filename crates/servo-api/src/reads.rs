@@ -38,7 +38,7 @@ impl App {
     }
 }
 
-fn keys_of(run: &Run) -> Vec<TaskKey> {
+pub(crate) fn keys_of(run: &Run) -> Vec<TaskKey> {
     run.tasks.iter().map(|task| task.key.clone()).collect()
 }
 

@@ -2,7 +2,6 @@
 
 use servo_access::{ControlRefusal, LedgerError};
 use servo_engine::definitions::DefinitionProblems;
-use servo_engine::planner::PlanningError;
 use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
 use servo_runtime::{Error, ErrorKind};
@@ -125,6 +124,11 @@ impl From<Refusal> for Problem {
             Refusal::TooManyAssets { count, limit } => {
                 return quota("max_assets", *limit as u64, *count as u64);
             }
+            Refusal::DailyRuns { limit, used, left } => {
+                let mut problem = quota("max_daily_runs", *limit, *used);
+                problem.retry_after = Some(u32::try_from(left.get().div_ceil(1_000)).unwrap_or(u32::MAX));
+                return problem;
+            }
             Refusal::Quota { quota: name, limit, used } => {
                 let mut problem = quota(name, *limit, *used);
                 // Nobody knows when a run ends; this is often enough to look.
@@ -147,7 +151,7 @@ impl From<RequestError> for Problem {
                     .push(Violation { field: "selection".to_owned(), message: syntax.to_string() });
                 problem
             }
-            RequestError::Planning(PlanningError::NothingStale { waiting: None, .. }) => {
+            RequestError::Planning(planning) if planning.nothing_to_make().is_some() => {
                 Problem::new(Code::UpToDate, detail)
             }
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),

@@ -5,7 +5,9 @@ mod api_keys;
 mod assets;
 mod audit;
 mod backfills;
+mod callbacks;
 mod changes;
+mod checks;
 mod code;
 mod conditions;
 mod conflicts;
@@ -21,16 +23,20 @@ mod login;
 mod logs;
 mod materializations;
 mod me;
+mod named;
 mod notifications;
 mod partition_life;
+mod partition_plane;
 mod partition_summary;
 mod partitions;
 mod plans;
 mod provider_login;
 mod quarantine;
+mod queues;
 mod registration;
 mod renames;
 mod retention;
+mod run_plan;
 mod runs;
 mod schedules;
 mod sensors;
@@ -58,7 +64,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use futures::FutureExt;
 use tower_service::Service;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -91,6 +97,9 @@ impl Modify for Credentials {
             let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
             components.add_security_scheme(name, scheme);
         }
+        let signature = ApiKeyValue::with_description("sig", "The signature of a callback URL.");
+        let scheme = SecurityScheme::ApiKey(ApiKey::Query(signature));
+        components.add_security_scheme("callback_url", scheme);
     }
 }
 
@@ -105,11 +114,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(me::show))
         .routes(routes!(me::workspaces))
         .routes(routes!(plans::plan))
+        .routes(routes!(run_plan::show))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
         .routes(routes!(runs::retry_now))
+        .routes(routes!(checks::list))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -149,6 +160,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(retention::show))
         .routes(routes!(retention::apply))
         .routes(routes!(admission::show))
+        .routes(routes!(queues::list))
         .routes(routes!(admission::pause))
         .routes(routes!(admission::resume))
         .routes(routes!(admission::why_run))
@@ -160,7 +172,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
         .routes(routes!(sensors::list, sensors::create))
-        .routes(routes!(sensors::show, sensors::delete))
+        .routes(routes!(sensors::show, sensors::redefine, sensors::delete))
         .routes(routes!(sensors::evals))
         .routes(routes!(sensors::push))
         .routes(routes!(sensors::evaluate))
@@ -201,6 +213,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
         .routes(routes!(logs::write))
+        .routes(routes!(callbacks::started))
+        .routes(routes!(callbacks::heartbeat))
+        .routes(routes!(callbacks::finished))
+        .routes(routes!(callbacks::logs))
         .routes(routes!(api_keys::list, api_keys::create))
         .routes(routes!(api_keys::revoke))
         .routes(routes!(audit::of_server))

@@ -10,6 +10,7 @@ mod attempts;
 mod audit;
 mod backfills;
 mod changes;
+mod checks;
 mod conditions;
 mod conflicts;
 mod definition_diff;
@@ -29,6 +30,7 @@ mod pages;
 mod partition_life;
 mod partition_summary;
 mod plans;
+mod queues;
 mod readiness;
 mod renames;
 mod requests;
@@ -49,8 +51,8 @@ pub use admin::{
 };
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
-    Partition, PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetAutomation, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth,
+    Materialization, Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
@@ -59,6 +61,7 @@ pub use backfills::{
     ChangeBackfillBody, RetryBackfillBody,
 };
 pub use changes::Changes;
+pub use checks::CheckResult;
 pub use conditions::{
     Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
 };
@@ -86,14 +89,15 @@ pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
-    ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
-    NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
-    SensorEvalPage, SensorPage, SessionPage, TaskPage, TenantPage, TickPage, VisibleWorkspacePage,
-    WorkspaceInfoPage,
+    CheckResultPage, ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage,
+    MaterializationRecordPage, NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage,
+    RunPage, SchedulePage, SensorEvalPage, SensorPage, SessionPage, TaskPage, TenantPage, TickPage,
+    VisibleWorkspacePage, WorkspaceInfoPage,
 };
 pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};
-pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
+pub use plans::{Plan, PlanStep, PlannedInput, PlannedSet, PlannedTask, RunPlan, SkippedPartitions};
+pub use queues::{Queue, Queues};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use renames::{RenameBody, Renamed};
 pub use requests::{
@@ -105,7 +109,8 @@ pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};
 pub use sensors::{
-    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
+    EvaluateBody, MessageId, PushBody, RequestedView, ResetCursorBody, SecretReference, Sensor, SensorBody,
+    SensorEval, SensorEvaluation, SensorVerify,
 };
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use sql::{SqlBody, SqlColumn, SqlResult, SqlTable, SqlTables};
@@ -113,7 +118,7 @@ pub use staleness::{StalePartition, StalePartitions, StaleTotals, WhyStale};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{
-    Completed, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody,
-    Registration, Reported, Started, TakeEvaluationBody, TakenEvaluation, Worker, WorkerSign, WorkerStanding,
-    Workers,
+    CallbackHeartbeatAnswer, Completed, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody,
+    LeaveBody, RegisterBody, Registration, RenewedCallbacks, Reported, Started, TakeEvaluationBody,
+    TakenEvaluation, Worker, WorkerSign, WorkerStanding, Workers,
 };

@@ -25,7 +25,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  servo admin log repair\n  servo admin log repair --yes")]
     Repair {
         /// Drop it without asking.
-        #[arg(long)]
+        #[arg(long, short = 'y')]
         yes: bool,
     },
 }

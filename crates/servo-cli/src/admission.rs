@@ -135,8 +135,11 @@ pub(crate) async fn status(location: &Location, format: Format) -> anyhow::Resul
         output::json(&now)?;
         return Ok(Exit::Done);
     }
+    let today = now
+        .max_daily_runs
+        .map_or_else(String::new, |most| format!(", {} of {most} asked for today", now.runs_today));
     output::line(format_args!(
-        "runs   {} of {} at work, {} of {} queued",
+        "runs   {} of {} at work, {} of {} queued{today}",
         now.runs_at_work, now.max_concurrent_runs, now.runs_queued, now.max_queued_runs
     ));
     output::line(format_args!(

@@ -2,13 +2,13 @@
 
 mod play;
 
-use servo_api::Page;
-use servo_api::client::{ListOptions, all_pages, first_pages};
+use servo_api::client::{Client, ListOptions};
 use servo_api::views::{Condition, ExplainedCondition, PauseConditionBody, Trace};
 use servo_core::AssetKey;
 
 use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
+use crate::lists::{PageArgs, fetch_all, more, print_all};
 use crate::location::Location;
 use crate::output::{self, Format};
 
@@ -30,7 +30,7 @@ pub(crate) enum Command {
         #[arg(value_parser = asset)]
         asset: AssetKey,
         /// One partition, instead of the newest.
-        #[arg(long, value_name = "KEY")]
+        #[arg(short, long, value_name = "KEY")]
         partition: Option<String>,
         /// How many of the newest partitions are looked at.
         #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -42,12 +42,8 @@ pub(crate) enum Command {
         /// The asset.
         #[arg(value_parser = asset)]
         asset: AssetKey,
-        /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Pause the automation of an asset: its condition requests nothing.
     #[command(
@@ -86,9 +82,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         Command::Explain { asset, partition, newest } => {
             explain(location, asset, partition.as_deref(), usize::from(*newest), format).await?;
         }
-        Command::History { asset, limit, cursor } => {
-            history(location, asset, usize::from(*limit), cursor.clone(), format).await?;
-        }
+        Command::History { asset, page } => history(location, asset, page, format).await?,
         Command::Pause(which) => change(location, which, true, format).await?,
         Command::Resume(which) => change(location, which, false, format).await?,
         Command::Play => play::play()?,
@@ -97,17 +91,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
 }
 
 async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
-    let found = through(location, Need::ReadProject, async |client| {
-        Ok(all_pages(async |options: &ListOptions| client.conditions(options).await).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&Page { items: found, next_cursor: None });
-    }
-    if found.is_empty() {
-        output::line("no asset has an automation condition; declare one with automation=servo.eager()");
-        return Ok(());
-    }
+    let found = fetch_all(location, async |client, options| client.conditions(options).await).await?;
     let row = |condition: &Condition| {
         vec![
             condition.asset.to_string(),
@@ -117,9 +101,12 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
             condition.last_error.clone().unwrap_or_default(),
         ]
     };
-    let rows = found.iter().map(row).collect();
-    output::table(&["asset", "status", "condition", "last requested", "last error"], &[], rows);
-    note_without_server(location, "no condition is evaluated").await
+    let header = ["asset", "status", "condition", "last requested", "last error"];
+    let nothing = "no asset has an automation condition; declare one with automation=servo.eager()";
+    if print_all(found, format, nothing, &header, row)? {
+        note_without_server(location, "no condition is evaluated").await?;
+    }
+    Ok(())
 }
 
 async fn explain(
@@ -182,16 +169,12 @@ fn partitions(found: &ExplainedCondition) {
 async fn history(
     location: &Location,
     asset: &AssetKey,
-    limit: usize,
-    cursor: Option<String>,
+    page: &PageArgs,
     format: Format,
 ) -> anyhow::Result<()> {
-    let page = through(location, Need::Read, async |client| {
-        let newest = async |options: &ListOptions| client.condition_evaluations(asset, options).await;
-        let which = ListOptions { cursor: cursor.clone(), ..ListOptions::default() };
-        Ok(first_pages(limit, which, newest).await?)
-    })
-    .await?;
+    let fetch =
+        async |client: &Client, options: &ListOptions| client.condition_evaluations(asset, options).await;
+    let page = page.fetch(location, None, fetch).await?;
     if format == Format::Json {
         return output::json(&page);
     }
@@ -212,9 +195,7 @@ async fn history(
         ]
     });
     output::table(&["at", "status", "partitions", "which", "run"], &[2], rows.collect());
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo automation history {asset} --cursor {next}"));
-    }
+    more(&page, format_args!("servo automation history {asset}"));
     Ok(())
 }
 

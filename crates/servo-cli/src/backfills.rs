@@ -15,11 +15,13 @@ use servo_store::{PutIds, SystemPutIds};
 
 use crate::backend::{Need, other_process, through};
 use crate::exit::Exit;
+use crate::lists::more;
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::output::{self, Format};
-use crate::plan::ConfigArgs;
+use crate::plan::{ConfigArgs, SelectionArgs, keys_and_ranges};
 use crate::schedules::tag;
+use crate::which::Which;
 
 /// How often the progress of a backfill is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -49,46 +51,38 @@ pub(crate) enum Command {
         wait: Waiting,
     },
     /// List backfills, newest first.
-    #[command(after_help = "Example:\n  servo backfill list --state running,paused")]
-    List {
-        /// Only those in one of these states: pending, running, paused, succeeded, failed, cancelled.
-        #[arg(long)]
-        state: Option<String>,
-        /// How many.
-        #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
-    },
+    #[command(
+        after_help = "Examples:\n  servo backfill list --state running,paused\n  servo backfill list --asset raw.flights --since 2026-01-05T00:00:00Z"
+    )]
+    List(Listing),
     /// Show one backfill and its last chunks.
-    #[command(after_help = "Example:\n  servo backfill show 01JHKM51000000000000000008")]
+    #[command(after_help = "Examples:\n  servo backfill show latest\n  servo backfill show 01JHKM51")]
     Show {
-        /// Its id.
-        backfill: BackfillId,
+        /// The backfill: its id, the beginning of it, or latest.
+        backfill: Which<BackfillId>,
         /// How many chunks.
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=1000))]
         chunks: u16,
     },
     /// Pause a backfill: no chunk is planned, and those at work go on.
-    #[command(after_help = "Example:\n  servo backfill pause 01JHKM51000000000000000008")]
-    Pause(Which),
+    #[command(after_help = "Example:\n  servo backfill pause latest")]
+    Pause(ChangeArgs),
     /// Resume a backfill with the next chunk.
-    #[command(after_help = "Example:\n  servo backfill resume 01JHKM51000000000000000008 --wait")]
+    #[command(after_help = "Example:\n  servo backfill resume latest --wait")]
     Resume {
         #[command(flatten)]
-        which: Which,
+        which: ChangeArgs,
         #[command(flatten)]
         wait: Waiting,
     },
     /// Cancel a backfill, and the runs of its chunks.
-    #[command(after_help = "Example:\n  servo backfill cancel 01JHKM51000000000000000008")]
-    Cancel(Which),
+    #[command(after_help = "Example:\n  servo backfill cancel latest")]
+    Cancel(ChangeArgs),
     /// Make again, with another backfill, what one did not make.
-    #[command(after_help = "Example:\n  servo backfill retry-failed 01JHKM51000000000000000008 --wait")]
+    #[command(after_help = "Example:\n  servo backfill retry-failed latest --wait")]
     RetryFailed {
-        /// The backfill.
-        backfill: BackfillId,
+        /// The backfill: its id, the beginning of it, or latest.
+        backfill: Which<BackfillId>,
         /// Stable name of the request: the same name again is the same backfill.
         #[arg(long, value_name = "KEY")]
         request_id: Option<String>,
@@ -100,10 +94,10 @@ pub(crate) enum Command {
 /// The partitions that a backfill makes, and how.
 #[derive(clap::Args)]
 pub(crate) struct What {
-    /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
-    selection: String,
-    /// A partition, or those of a time; may be given several times.
-    #[arg(short, long = "partition", value_name = "KEY")]
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// A partition, those of a time, or a range; may be given several times.
+    #[arg(short = 'p', long = "partition", value_name = "KEY")]
     keys: Vec<String>,
     /// A range of partitions, both ends included, either may be left open; may be given several times.
     #[arg(long = "partitions", value_name = "FROM..TO")]
@@ -147,15 +141,15 @@ pub(crate) struct What {
 
 impl What {
     fn body(&self) -> anyhow::Result<BackfillBody> {
-        let mut ranges = self.ranges.clone();
+        let (keys, mut ranges) = keys_and_ranges(&self.keys, &self.ranges);
         if self.start.is_some() || self.end.is_some() {
             let end = |key: &Option<String>| key.clone().unwrap_or_default();
             ranges.push(format!("{}..{}", end(&self.start), end(&self.end)));
         }
         Ok(BackfillBody {
-            selection: self.selection.clone(),
+            selection: self.selection.text(),
             partitions: PartitionsBody {
-                keys: self.keys.clone(),
+                keys,
                 ranges,
                 latest: false,
                 missing: self.missing,
@@ -172,6 +166,35 @@ impl What {
             client_request_id: None,
         })
     }
+}
+
+/// Which backfills to list.
+#[derive(clap::Args)]
+pub(crate) struct Listing {
+    /// Only those in one of these states: pending, running, paused, succeeded, failed, cancelled.
+    #[arg(long)]
+    state: Option<String>,
+    /// Only those that make partitions of this asset.
+    #[arg(long, short)]
+    asset: Option<String>,
+    /// Only those that came about so: request, or retry for those that make again what another one did not.
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// Only those that were created at this time or later, such as 2026-01-05T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only those that were created before this time.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// The oldest first.
+    #[arg(long)]
+    oldest_first: bool,
+    /// How many.
+    #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Where to go on; the last line of a page says it.
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
 /// Whether to stay until a backfill has ended.
@@ -192,11 +215,11 @@ impl Waiting {
     }
 }
 
-/// Which backfill, as its caller knows it.
+/// A backfill that is changed, as its caller knows it.
 #[derive(clap::Args)]
-pub(crate) struct Which {
-    /// Its id.
-    backfill: BackfillId,
+pub(crate) struct ChangeArgs {
+    /// The backfill: its id, the beginning of it, or latest.
+    backfill: Which<BackfillId>,
     /// Only if its state has this version; `servo backfill show` says it.
     #[arg(long, value_name = "VERSION")]
     expected_state_version: Option<u64>,
@@ -205,7 +228,7 @@ pub(crate) struct Which {
     reason: String,
 }
 
-impl Which {
+impl ChangeArgs {
     fn body(&self) -> ChangeBackfillBody {
         ChangeBackfillBody {
             expected_state_version: self.expected_state_version,
@@ -226,19 +249,17 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             })
             .await;
         }
-        Command::List { state, limit, cursor } => {
-            let state = state.as_ref().map(|state| state.to_uppercase());
-            list(location, state, usize::from(*limit), cursor.clone(), format).await?;
-        }
-        Command::Show { backfill, chunks } => show(location, *backfill, usize::from(*chunks), format).await?,
+        Command::List(listing) => list(location, listing, format).await?,
+        Command::Show { backfill, chunks } => show(location, backfill, usize::from(*chunks), format).await?,
         Command::Pause(which) => change(location, which, BackfillChange::Pause, format).await?,
         Command::Cancel(which) => change(location, which, BackfillChange::Cancel, format).await?,
         Command::Resume { which, wait } if !wait.wait => {
             change(location, which, BackfillChange::Resume, format).await?;
         }
         Command::Resume { which, wait } => {
-            let (id, body) = (which.backfill, which.body());
+            let body = which.body();
             return through(location, wait.need(Need::Change), async |client| {
+                let id = which.backfill.find(client).await?;
                 client.change_backfill(id, BackfillChange::Resume, &body).await?;
                 follow(client, id, format).await
             })
@@ -247,8 +268,10 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         Command::RetryFailed { backfill, request_id, wait } => {
             let key = key(request_id.as_ref());
             let need = wait.need(Need::ChangeProject);
+            // What is the latest backfill now is not any more once it is tried again.
+            let id = through(location, Need::Read, async |client| backfill.find(client).await).await?;
             return begin(location, need, wait, format, async |client| {
-                Ok(client.retry_backfill(&key, *backfill).await?)
+                Ok(client.retry_backfill(&key, id).await?)
             })
             .await;
         }
@@ -406,17 +429,22 @@ fn sentence(seen: &Backfill) {
     }
 }
 
-async fn list(
-    location: &Location,
-    state: Option<String>,
-    limit: usize,
-    cursor: Option<String>,
-    format: Format,
-) -> anyhow::Result<()> {
+async fn list(location: &Location, listing: &Listing, format: Format) -> anyhow::Result<()> {
+    let state = listing.state.as_ref().map(|state| state.to_uppercase());
+    let filters = [
+        ("asset", &listing.asset),
+        ("source", &listing.source),
+        ("created_after", &listing.since),
+        ("created_before", &listing.until),
+    ];
+    let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    let mut which = ListOptions { cursor: listing.cursor.clone(), state, filters, ..ListOptions::default() };
+    if listing.oldest_first {
+        which.filters.push(("sort", "created_at".to_owned()));
+    }
     let page = through(location, Need::Read, async |client| {
         let newest = async |options: &ListOptions| client.backfills(options).await;
-        let which = ListOptions { cursor: cursor.clone(), state: state.clone(), ..ListOptions::default() };
-        Ok(first_pages(limit, which, newest).await?)
+        Ok(first_pages(usize::from(listing.limit), which.clone(), newest).await?)
     })
     .await?;
     if format == Format::Json {
@@ -438,28 +466,31 @@ async fn list(
     };
     let header = ["backfill", "state", "selection", "made", "failed", "created"];
     output::table(&header, &[3, 4], page.items.iter().map(row).collect());
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo backfill list --cursor {next}"));
-    }
+    more(&page, "servo backfill list");
     Ok(())
 }
 
-async fn show(location: &Location, id: BackfillId, chunks: usize, format: Format) -> anyhow::Result<()> {
-    let (found, chunks) = through(location, Need::Read, async |client| {
+async fn show(
+    location: &Location,
+    which: &Which<BackfillId>,
+    chunks: usize,
+    format: Format,
+) -> anyhow::Result<()> {
+    let (id, found, chunks) = through(location, Need::Read, async |client| {
+        let id = which.find(client).await?;
         let found = client.backfill(id).await?;
         let last = async |options: &ListOptions| client.backfill_chunks(id, options).await;
         let chunks = match chunks {
             0 => Vec::new(),
             some => first_pages(some, ListOptions::default(), last).await?.items,
         };
-        Ok((found, chunks))
+        Ok((id, found, chunks))
     })
     .await?;
     if format == Format::Json {
         return output::json(&serde_json::json!({"backfill": found, "chunks": chunks}));
     }
     output::line(format_args!("{id}  {}", progress(&found)));
-    let time = |at: Option<servo_core::Timestamp>| at.map_or_else(|| "–".to_owned(), |at| at.to_string());
     let mut rows = vec![
         vec!["state".to_owned(), format!("{} (version {})", words(&found.state), found.state_version)],
         vec!["selection".to_owned(), found.selection.clone()],
@@ -476,8 +507,8 @@ async fn show(location: &Location, id: BackfillId, chunks: usize, format: Format
             ),
         ],
         vec!["created".to_owned(), format!("{} by {}", found.created_at, found.created_by)],
-        vec!["started".to_owned(), time(found.started_at)],
-        vec!["ended".to_owned(), time(found.completed_at)],
+        vec!["started".to_owned(), output::time(found.started_at)],
+        vec!["ended".to_owned(), output::time(found.completed_at)],
     ];
     let mut add = |name: &str, value: Option<String>| rows.extend(value.map(|it| vec![name.to_owned(), it]));
     add("reason", found.reason.clone());
@@ -511,14 +542,16 @@ async fn show(location: &Location, id: BackfillId, chunks: usize, format: Format
 
 async fn change(
     location: &Location,
-    which: &Which,
+    which: &ChangeArgs,
     change: BackfillChange,
     format: Format,
 ) -> anyhow::Result<()> {
-    let (id, body) = (which.backfill, which.body());
-    let accepted =
-        through(location, Need::Change, async |client| Ok(client.change_backfill(id, change, &body).await?))
-            .await?;
+    let body = which.body();
+    let (id, accepted) = through(location, Need::Change, async |client| {
+        let id = which.backfill.find(client).await?;
+        Ok((id, client.change_backfill(id, change, &body).await?))
+    })
+    .await?;
     if format == Format::Json {
         return output::json(&accepted);
     }

@@ -13,6 +13,7 @@ use crate::output::{self, Format};
 pub(crate) enum Command {
     /// Show settings: value, default, where the value comes from, who changed it.
     #[command(
+        visible_alias = "list",
         after_help = "Examples:\n  servo config show\n  servo config show heartbeat_timeout --json\n  servo config show --serve"
     )]
     Show {

@@ -11,7 +11,7 @@ use servo_engine::{
     TaskOptions, TaskRequest, TriggerRun,
 };
 use servo_queue::{Envelope, LocalQueue};
-use servo_runtime::{Config, SystemClock, Workspace};
+use servo_runtime::{Config, SystemClock, ThreadSpawner, Workspace};
 use servo_worker::{Executor, TaskFunction};
 use tokio::sync::watch;
 
@@ -95,6 +95,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         worker: "local-demo".into(),
         slots: 4,
         function: Arc::new(Steps),
+        spawner: Arc::new(ThreadSpawner::default()),
+        seed: getrandom::u64().unwrap_or_default(),
     };
     let slots = executor.start();
     let command = TriggerRun::new(options.key.as_str(), plan, "demo");

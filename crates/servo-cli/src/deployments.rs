@@ -12,6 +12,7 @@ use crate::output::{self, Format};
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// List deployments, the newest first.
+    #[command(after_help = "Example:\n  servo deployment list --limit 5")]
     List {
         /// How many.
         #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -21,13 +22,15 @@ pub(crate) enum Command {
         cursor: Option<String>,
     },
     /// Show one deployment, and what it changed.
+    #[command(after_help = "Examples:\n  servo deployment show\n  servo deployment show 1 --json")]
     Show {
         /// Its number; the current one if not given.
         number: Option<u64>,
     },
     /// Show what differs between two deployments, field by field.
-    #[command(after_help = "Example:\n  servo deployment diff 11       what has changed since 11\n  \
-                            servo deployment diff 11 12    what 12 changed")]
+    #[command(
+        after_help = "Examples:\n  servo deployment diff 1      # what has changed since the first one\n  servo deployment diff 0 1    # what the first one changed"
+    )]
     Diff {
         /// The first one; 0 is before anything was deployed.
         from: u64,
@@ -39,7 +42,7 @@ pub(crate) enum Command {
     /// The code is not changed by it: workers that have other code get no tasks until they have that of the deployment,
     /// and the next `servo deploy` or a file that is saved under `servo dev` deploys what the project declares.
     #[command(
-        after_help = "Example:\n  servo deployment rollback 11 --dry-run\n  servo deployment rollback 11"
+        after_help = "Example:\n  servo deployment rollback 1 --dry-run\n  servo deployment rollback 1"
     )]
     Rollback {
         /// The deployment to return to.

@@ -85,7 +85,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let code = LoadedCode::new(project.root());
     // Before an interpreter begins to read them.
     let sources = code.sources();
-    let server = ServerContext { url: Some(&url), quotas: None };
+    let server = ServerContext { url: Some(&url), ..ServerContext::default() };
     let mut session =
         Session::open(location, stores, project.clone(), slots, reach, Dispatching::All, server).await?;
     let token = random_token()?;

@@ -18,7 +18,7 @@ pub(crate) struct Options {
     #[arg(long)]
     status: Option<String>,
     /// How many.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, short = 'n', default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 

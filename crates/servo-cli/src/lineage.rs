@@ -9,6 +9,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::which::Which;
 
 /// Options of `servo asset lineage`.
 #[derive(clap::Args)]
@@ -19,9 +20,9 @@ pub(crate) struct Options {
     /// The partition [default: the one that was made last].
     #[arg(long, short, value_name = "KEY")]
     partition: Option<String>,
-    /// A materialization [default: the newest].
+    /// A materialization: its id, the beginning of it, or latest [default: the newest].
     #[arg(long, value_name = "ID")]
-    materialization: Option<MaterializationId>,
+    materialization: Option<Which<MaterializationId>>,
     /// Show the data that it was made of; the default.
     #[arg(long, conflicts_with = "down")]
     up: bool,
@@ -37,9 +38,15 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let direction = if options.down { "down" } else { "up" };
     let mut query = vec![("direction", direction.to_owned()), ("depth", options.depth.to_string())];
     query.extend(options.partition.clone().map(|partition| ("partition", partition)));
-    query.extend(options.materialization.map(|id| ("materialization_id", id.to_string())));
-    let found =
-        through(location, Need::Read, async |client| Ok(client.lineage(&options.asset, &query).await?));
+    let found = through(location, Need::Read, async |client| {
+        let chosen = match &options.materialization {
+            Some(which) => which.find(client, &options.asset).await?,
+            None => None,
+        };
+        let chosen = chosen.map(|id| ("materialization_id", id.to_string()));
+        let query: Vec<_> = query.iter().cloned().chain(chosen).collect();
+        Ok(client.lineage(&options.asset, &query).await?)
+    });
     let found = found.await?;
     match format {
         Format::Json => output::json(&found)?,

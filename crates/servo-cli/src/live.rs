@@ -337,8 +337,11 @@ impl<'a> Group<'a> {
 fn error(task: &Task) -> String {
     let Some(error) = &task.error else { return "without an error".to_owned() };
     let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();
-    let first = error.message.lines().next().unwrap_or_default();
-    format!("{}{kind}: {}", error.code.name(), harmless(first))
+    let mut lines = error.message.lines();
+    let first = lines.next().unwrap_or_default();
+    // A heading says nothing without what is below it.
+    let rest = lines.next().filter(|_| first.ends_with(':')).map(str::trim).unwrap_or_default();
+    format!("{}{kind}: {}", error.code.name(), harmless(format!("{first} {rest}").trim_end()))
 }
 
 /// A length of time without what nobody reads: tenths below ten seconds, else seconds.

@@ -32,11 +32,13 @@ mod kept_logs;
 mod keys;
 mod keys_file;
 mod lineage;
+mod lists;
 mod live;
 mod location;
 mod login;
 mod materialization;
 mod materialize;
+mod named;
 mod notifications;
 mod open;
 mod output;
@@ -47,6 +49,7 @@ mod plan;
 mod project;
 mod projections;
 mod quarantine;
+mod queues;
 mod reconcile;
 mod renames;
 mod retention;
@@ -64,6 +67,7 @@ mod summary;
 mod target;
 mod tenants;
 mod time_zones;
+mod which;
 mod worker;
 
 use std::process::ExitCode;
@@ -178,6 +182,9 @@ enum Command {
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
+    /// Look at queues: what waits for each, and who serves it.
+    #[command(subcommand)]
+    Queue(queues::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -290,6 +297,7 @@ impl Command {
             Self::Automation(_) => "automation",
             Self::Notification(_) => "notification",
             Self::Backfill(_) => "backfill",
+            Self::Queue(_) => "queue",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -360,6 +368,7 @@ fn main() -> ExitCode {
             Command::Logout(options) => login::logout(&options, format),
             Command::Context(command) => login::run(&cli.location, &command, format),
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
+            Command::Queue(command) => queues::run(&cli.location, &command, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Automation(command) => automation::run(&cli.location, &command, format).await,
@@ -412,6 +421,44 @@ fn main() -> ExitCode {
         Err(error) => {
             output::failure(&error, format);
             Exit::of_error(&error).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// Short and long options of a command and those below it.
+    fn options(command: &clap::Command, found: &mut Vec<(String, Option<char>, String)>) {
+        let own = command.get_arguments().filter_map(|option| {
+            Some((option.get_long()?.to_owned(), option.get_short(), command.get_name().to_owned()))
+        });
+        found.extend(own);
+        command.get_subcommands().for_each(|each| options(each, found));
+    }
+
+    #[test]
+    fn what_people_type_often_has_the_same_short_option_everywhere() {
+        let mut found = Vec::new();
+        options(&Cli::command(), &mut found);
+        for (long, short) in [("limit", 'n'), ("partition", 'p'), ("yes", 'y')] {
+            let (is_there, others): (Vec<_>, Vec<_>) =
+                found.iter().filter(|(name, ..)| name == long).partition(|(_, with, _)| *with == Some(short));
+            assert!(!is_there.is_empty() && others.is_empty(), "--{long} is not -{short} in {others:?}");
+        }
+        // A short option means the same wherever it is, but where an option of another command has its letter.
+        let mut meanings: BTreeMap<char, BTreeSet<&str>> = BTreeMap::new();
+        for (long, short, _) in &found {
+            meanings.entry(short.unwrap_or(' ')).or_default().insert(long);
+        }
+        meanings.remove(&' ');
+        for (short, expected) in [('n', &["count", "limit"][..]), ('o', &["output"]), ('y', &["yes"])] {
+            assert_eq!(meanings[&short], expected.iter().copied().collect(), "-{short}");
         }
     }
 }

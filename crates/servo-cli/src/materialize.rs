@@ -11,13 +11,13 @@ use crate::exit::Exit;
 use crate::follow;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::plan::{ConfigArgs, PartitionArgs};
+use crate::plan::{ConfigArgs, PartitionArgs, SelectionArgs};
 
 /// Options of `servo materialize`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
-    selection: String,
+    #[command(flatten)]
+    selection: SelectionArgs,
     #[command(flatten)]
     partitions: PartitionArgs,
     #[command(flatten)]
@@ -44,7 +44,7 @@ impl Options {
     fn body(&self) -> anyhow::Result<RunBody> {
         let run_key = self.run_key.clone();
         Ok(RunBody {
-            selection: self.selection.clone(),
+            selection: self.selection.text(),
             partitions: self.partitions.body(),
             config: self.config.body()?,
             run_key: Some(run_key.unwrap_or_else(new_run_key)),
@@ -89,7 +89,7 @@ impl Asked {
         let begun = SystemClock.now();
         through(location, Need::Run { slots }, async |client| {
             let asked = match client.trigger(&body).await {
-                // Nothing to do is what a request for what is stale hopes for.
+                // Nothing to do is what a request for what is stale, missing or failed hopes for.
                 Err(error) if error.code() == Some(Code::UpToDate) => {
                     match format {
                         Format::Json => output::json(&serde_json::json!({ "up_to_date": true }))?,

@@ -1,17 +1,19 @@
 //! `servo notification`: who is told what went wrong, and what came of telling them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use servo_api::Page;
-use servo_api::client::{Client, ListOptions, all_pages, first_pages};
+use servo_api::client::{Client, ListOptions};
 use servo_api::views::{NotificationBody, NotificationRecord, NotificationRule, VersionBody};
 use servo_core::EventId;
 
 use crate::backend::{Need, through};
 use crate::exit::Exit;
+use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::Location;
+use crate::named::{self, Turn};
 use crate::output::{self, Format};
 
 /// How long the outcome of a test is waited for, and how often it is looked for.
@@ -35,12 +37,8 @@ pub(crate) enum Command {
     History {
         /// Its name or its id.
         notification: String,
-        /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
         /// Only those in one of these states: pending, sending, sent, failed, dropped.
         #[arg(long)]
         status: Option<String>,
@@ -58,6 +56,15 @@ pub(crate) enum Command {
     Create {
         /// The file; - reads standard input. docs/notifications.md says what is in it.
         file: PathBuf,
+    },
+    /// Change a rule that was created with `servo notification create`, to what a JSON file says.
+    #[command(after_help = "Example:\n  servo notification update oncall.json")]
+    Update {
+        /// The file, as `servo notification create` takes it; - reads standard input.
+        file: PathBuf,
+        /// Only if its state has this version; `servo notification show` says it.
+        #[arg(long, value_name = "VERSION")]
+        expected_state_version: Option<u64>,
     },
     /// Pause a rule: it tells nothing, and what happens meanwhile is not told later.
     #[command(after_help = "Example:\n  servo notification pause oncall")]
@@ -84,34 +91,28 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
     match command {
         Command::List => list(location, format).await?,
         Command::Show { notification } => show(location, notification, format).await?,
-        Command::History { notification, limit, cursor, status } => {
-            let which =
-                ListOptions { cursor: cursor.clone(), state: status.clone(), ..ListOptions::default() };
-            history(location, notification, usize::from(*limit), which, format).await?;
+        Command::History { notification, page, status } => {
+            history(location, notification, page, status.as_deref(), format).await?;
         }
         Command::Test { notification } => return test(location, notification, format).await,
         Command::Create { file } => create(location, file, format).await?,
-        Command::Pause(which) => change(location, which, Change::Pause, format).await?,
-        Command::Resume(which) => change(location, which, Change::Resume, format).await?,
-        Command::Remove(which) => change(location, which, Change::Remove, format).await?,
+        Command::Update { file, expected_state_version } => {
+            let mut body = rule_in(file)?;
+            body.expected_state_version = expected_state_version.or(body.expected_state_version);
+            named::redefine(location, &body.name, format, async |client| {
+                Ok(client.change_notification(&body.name, &body).await?)
+            })
+            .await?;
+        }
+        Command::Pause(which) => change(location, which, Turn::Pause, format).await?,
+        Command::Resume(which) => change(location, which, Turn::Resume, format).await?,
+        Command::Remove(which) => change(location, which, Turn::Remove, format).await?,
     }
     Ok(Exit::Done)
 }
 
 async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
-    let found = through(location, Need::ReadProject, async |client| {
-        Ok(all_pages(async |options: &ListOptions| client.notifications(options).await).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&Page { items: found, next_cursor: None });
-    }
-    if found.is_empty() {
-        output::line(
-            "there are no notification rules; declare one with servo.notify, or `servo notification create` one",
-        );
-        return Ok(());
-    }
+    let found = fetch_all(location, async |client, options| client.notifications(options).await).await?;
     let row = |rule: &NotificationRule| {
         vec![
             rule.name.clone(),
@@ -122,11 +123,10 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
             rule.last_sent_at.map(|at| at.to_string()).unwrap_or_default(),
         ]
     };
-    output::table(
-        &["notification", "status", "when", "about", "to", "last sent"],
-        &[],
-        found.iter().map(row).collect(),
-    );
+    let header = ["notification", "status", "when", "about", "to", "last sent"];
+    let nothing =
+        "there are no notification rules; declare one with servo.notify, or `servo notification create` one";
+    print_all(found, format, nothing, &header, row)?;
     Ok(())
 }
 
@@ -151,7 +151,7 @@ async fn show(location: &Location, notification: &str, format: Format) -> anyhow
         ("id", found.rule_id.to_string()),
         ("state version", found.state_version.to_string()),
         ("at most", format!("{} in an hour", found.max_per_hour)),
-        ("last sent", found.last_sent_at.map_or_else(|| "–".to_owned(), |at| at.to_string())),
+        ("last sent", output::time(found.last_sent_at)),
     ];
     let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
     add("title", found.title.clone());
@@ -161,34 +161,23 @@ async fn show(location: &Location, notification: &str, format: Format) -> anyhow
     add("last error", found.last_error.clone());
     let open: Vec<&str> = found.open.keys().map(String::as_str).collect();
     add("not well", Some(open.join(", ")).filter(|text| !text.is_empty()));
-    output::line(&found.name);
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    for (name, value) in rows {
-        output::line(format_args!("  {name:<width$}  {value}"));
-    }
+    output::facts(&found.name, &rows);
     Ok(())
 }
 
 async fn history(
     location: &Location,
     notification: &str,
-    limit: usize,
-    which: ListOptions,
+    page: &PageArgs,
+    status: Option<&str>,
     format: Format,
 ) -> anyhow::Result<()> {
-    let page = through(location, Need::Read, async |client| {
-        let newest = async |options: &ListOptions| client.notification_history(notification, options).await;
-        Ok(first_pages(limit, which.clone(), newest).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&page);
-    }
-    output::table(&["at", "why", "to", "status", "tries", "what"], &[], page.items.iter().map(row).collect());
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo notification history {notification} --cursor {next}"));
-    }
-    Ok(())
+    let fetch = async |client: &Client, options: &ListOptions| {
+        client.notification_history(notification, options).await
+    };
+    let found = page.fetch(location, status, fetch).await?;
+    let header = ["at", "why", "to", "status", "tries", "what"];
+    print_page(&found, format, &header, row, format_args!("servo notification history {notification}"))
 }
 
 fn row(record: &NotificationRecord) -> Vec<String> {
@@ -247,52 +236,29 @@ async fn tested(
     }
 }
 
-async fn create(location: &Location, file: &PathBuf, format: Format) -> anyhow::Result<()> {
+async fn create(location: &Location, file: &Path, format: Format) -> anyhow::Result<()> {
+    let body = rule_in(file)?;
+    let next = format!("servo notification test {} sends a test", body.name);
+    named::create(location, &body.name, next, format, async |client| client.create_notification(&body).await)
+        .await
+}
+
+/// The rule that a file defines.
+fn rule_in(file: &Path) -> anyhow::Result<NotificationBody> {
     let text = if file.as_os_str() == "-" {
         std::io::read_to_string(std::io::stdin()).context("reading standard input")?
     } else {
         std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?
     };
-    let body: NotificationBody =
-        serde_json::from_str(&text).with_context(|| format!("{} is no notification rule", file.display()))?;
-    let accepted =
-        through(location, Need::ChangeProject, async |client| Ok(client.create_notification(&body).await?))
-            .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
-    output::line(format_args!("{} is defined; servo notification test {0} sends a test", body.name));
-    Ok(())
+    serde_json::from_str(&text).with_context(|| format!("{} is no notification rule", file.display()))
 }
 
-#[derive(Clone, Copy)]
-enum Change {
-    Pause,
-    Resume,
-    Remove,
-}
-
-async fn change(location: &Location, which: &Which, change: Change, format: Format) -> anyhow::Result<()> {
-    let rule = &which.notification;
-    let body = VersionBody { expected_state_version: which.expected_state_version, client_request_id: None };
-    let accepted = through(location, Need::ChangeProject, async |client| {
-        Ok(match change {
-            Change::Pause => client.pause_notification(rule, &body).await?,
-            Change::Resume => client.resume_notification(rule, &body).await?,
-            Change::Remove => client.delete_notification(rule, &body).await?,
-        })
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
-    let done = match (change, accepted.accepted_event_id.is_some()) {
-        (Change::Pause, true) => "is paused",
-        (Change::Pause, false) => "was paused already",
-        (Change::Resume, true) => "is active",
-        (Change::Resume, false) => "was active already",
-        (Change::Remove, _) => "is removed; its history stays",
+async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
+    let (notification, expected) = (&which.notification, which.expected_state_version);
+    let ask = async |client: &Client, body: &VersionBody| match turn {
+        Turn::Pause => client.pause_notification(notification, body).await,
+        Turn::Resume => client.resume_notification(notification, body).await,
+        Turn::Remove => client.delete_notification(notification, body).await,
     };
-    output::line(format_args!("{rule} {done}"));
-    Ok(())
+    named::turn(location, notification, expected, turn, "is removed; its history stays", format, ask).await
 }

@@ -9,12 +9,13 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::which;
 
 /// Which partitions of an asset.
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// A partition, such as 2013-01-15, 2013-01 or region=eu; may be given several times.
-    #[arg(long = "partition", value_name = "KEY")]
+    #[arg(short = 'p', long = "partition", value_name = "KEY")]
     keys: Vec<String>,
     /// A range of partitions, both ends included; either may be left open.
     #[arg(long = "partitions", value_name = "FROM..TO")]
@@ -92,15 +93,16 @@ pub(crate) struct Mark {
 /// Options of `servo partition undo`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  servo partition undo raw.flights\n  servo partition undo raw.flights --change EVENT"
+    after_help = "Examples:\n  servo partition undo raw.flights\n  servo partition undo raw.flights --change 01JHKM51000000000000000008"
 )]
 pub(crate) struct Undo {
     /// The asset.
     #[arg(value_parser = AssetKey::parse)]
     asset: AssetKey,
-    /// The event of the wipe or the mark, as it was printed; the last one that can be undone if absent.
+    /// The wipe or the mark: the id that was printed, the beginning of it, or latest [default: the last that can be
+    /// undone].
     #[arg(long)]
-    change: Option<EventId>,
+    change: Option<which::Which<EventId>>,
 }
 
 fn mark_as(text: &str) -> Result<MarkAs, String> {
@@ -228,8 +230,12 @@ pub(crate) async fn mark(location: &Location, options: &Mark, format: Format) ->
 }
 
 pub(crate) async fn undo(location: &Location, options: &Undo, format: Format) -> anyhow::Result<Exit> {
-    let body = UndoBody { change: options.change, client_request_id: None };
     let undone = through(location, Need::Change, async |client| {
+        let change = match &options.change {
+            Some(which) => which.find(client, &options.asset).await?,
+            None => None,
+        };
+        let body = UndoBody { change, client_request_id: None };
         Ok(client.undo_partitions(&options.asset, &body).await?)
     })
     .await?;

@@ -8,6 +8,7 @@ use servo_core::AssetKey;
 
 use crate::backend::{Need, through};
 use crate::exit::Exit;
+use crate::lists::{PageArgs, more};
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::partition_life::{self, Mark, Undo, Wipe};
@@ -28,12 +29,8 @@ pub(crate) enum Command {
         /// Only those with this status: materialized, last_attempt_failed, never_materialized, expired.
         #[arg(long)]
         status: Option<String>,
-        /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Forget what was made of partitions, and remove their data.
     Wipe(Wipe),
@@ -68,10 +65,8 @@ pub(crate) enum Command {
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
-        Command::List { asset, status, limit, cursor } => {
-            let (cursor, state) = (cursor.clone(), status.clone());
-            let which = ListOptions { cursor, state, ..ListOptions::default() };
-            list(location, asset, usize::from(*limit), which, format).await?
+        Command::List { asset, status, page } => {
+            list(location, asset, status.as_deref(), page, format).await?;
         }
         Command::Wipe(options) => return partition_life::wipe(location, options, format).await,
         Command::Mark(options) => return partition_life::mark(location, options, format).await,
@@ -93,8 +88,8 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
 async fn list(
     location: &Location,
     key: &AssetKey,
-    limit: usize,
-    which: ListOptions,
+    status: Option<&str>,
+    page: &PageArgs,
     format: Format,
 ) -> anyhow::Result<()> {
     let (asset, page) = through(location, Need::ReadProject, async |client| {
@@ -103,7 +98,7 @@ async fn list(
             anyhow::bail!("{key} has no partitions");
         }
         let newest = async |options: &ListOptions| client.newest_partitions(key, options).await;
-        Ok((asset, first_pages(limit, which.clone(), newest).await?))
+        Ok((asset, first_pages(page.limit(), page.options(status), newest).await?))
     })
     .await?;
     match format {
@@ -133,9 +128,7 @@ fn table(asset: &Asset, page: &Page<Partition>) {
         ]
     };
     output::table(&["partition", "status", "materialized", "run"], &[], page.items.iter().map(row).collect());
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo partition list {} --cursor {next}", asset.asset_key));
-    }
+    more(page, format_args!("servo partition list {}", asset.asset_key));
 }
 
 /// `materialized, stale (upstream newer)`.

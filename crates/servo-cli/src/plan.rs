@@ -1,10 +1,11 @@
 //! `servo plan`: what would run, in which order, and why each task is in it. Changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use serde_json::Value;
 use servo_api::views::{PartitionsBody, Plan, PlannedInput, PlannedTask, RunBody};
+use servo_core::AssetKey;
 
 use crate::backend::{Need, through};
 use crate::exit::Exit;
@@ -14,21 +15,57 @@ use crate::output::{self, Format};
 /// Which assets and partitions.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
-    selection: String,
+    #[command(flatten)]
+    selection: SelectionArgs,
     #[command(flatten)]
     partitions: PartitionArgs,
     #[command(flatten)]
     config: ConfigArgs,
     /// How many tasks to show.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, short = 'n', default_value_t = 50)]
     limit: usize,
+}
+
+/// Which assets.
+#[derive(clap::Args)]
+pub(crate) struct SelectionArgs {
+    /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not. Several selections
+    /// are taken together.
+    #[arg(required = true, value_name = "SELECTION")]
+    selections: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// All of them as one selection.
+    pub(crate) fn text(&self) -> String {
+        let parts = &self.selections;
+        if let [one] = &parts[..] {
+            return one.clone();
+        }
+        // An expression that nobody has put into quotes.
+        let is_operator = |part: &String| matches!(part.as_str(), "and" | "or" | "not" | "(" | ")");
+        if parts.iter().any(is_operator) {
+            return parts.join(" ");
+        }
+        let grouped = |part: &String| {
+            if part.contains(char::is_whitespace) { format!("({part})") } else { part.clone() }
+        };
+        parts.iter().map(grouped).collect::<Vec<_>>().join(" or ")
+    }
+}
+
+/// Keys that are ranges, and those that are none. A key that has two dots itself is written in quotes.
+pub(crate) fn keys_and_ranges(keys: &[String], ranges: &[String]) -> (Vec<String>, Vec<String>) {
+    let is_range = |key: &&String| key.contains("..") && !key.contains('"');
+    let (more, keys): (Vec<&String>, Vec<&String>) = keys.iter().partition(is_range);
+    (keys.into_iter().cloned().collect(), ranges.iter().chain(more).cloned().collect())
 }
 
 /// Query of the list of partitions.
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
-    /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.
+    /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; or a range, 2013-01..2013-03;
+    /// may be given several times.
     #[arg(short = 'p', long = "partition", value_name = "KEY")]
     keys: Vec<String>,
     /// A range of partitions, both ends included, either may be left open; may be given several times.
@@ -50,9 +87,10 @@ pub(crate) struct PartitionArgs {
 
 impl PartitionArgs {
     pub(crate) fn body(&self) -> PartitionsBody {
+        let (keys, ranges) = keys_and_ranges(&self.keys, &self.ranges);
         PartitionsBody {
-            keys: self.keys.clone(),
-            ranges: self.ranges.clone(),
+            keys,
+            ranges,
             latest: self.latest,
             missing: self.missing,
             failed: self.failed,
@@ -97,7 +135,7 @@ fn parse_config(text: &str) -> Result<(String, Value), String> {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
-    let (selection, partitions) = (options.selection.clone(), options.partitions.body());
+    let (selection, partitions) = (options.selection.text(), options.partitions.body());
     let body = RunBody { selection, partitions, config: options.config.body()?, ..RunBody::default() };
     let plan = through(location, Need::ReadProject, async |client| Ok(client.plan(&body).await?)).await?;
     match format {
@@ -131,6 +169,8 @@ fn table(plan: &Plan, limit: usize) {
             inputs.join("; "),
         ]
     };
+    let calls: BTreeSet<&AssetKey> =
+        plan.tasks.iter().filter(|task| task.single_call).flat_map(|task| &task.asset_keys).collect();
     // In the order in which they could run.
     let mut tasks: Vec<&PlannedTask> = plan.tasks.iter().collect();
     tasks.sort_by_key(|task| task.stage);
@@ -142,8 +182,11 @@ fn table(plan: &Plan, limit: usize) {
     if count > limit {
         output::line(format_args!("\nand {} more; see them with --limit {count} or --json", count - limit));
     }
+    for asset in calls {
+        output::line(format_args!("\none call makes all partitions of {asset} (single_call)"));
+    }
     let inputs = plan.tasks.iter().flat_map(|task| &task.inputs);
-    if let never @ 1.. = inputs.filter(|input| input.never_materialized > 0).count() {
+    if let never @ 1.. = inputs.filter(|input| input.never_materialized > 0 && !input.available).count() {
         output::line(format_args!(
             "\n{never} input{} never materialized; select {} too (\"+name\"), or run {} first",
             if never == 1 { " was" } else { "s were" },
@@ -174,7 +217,8 @@ fn input(input: &PlannedInput) -> String {
     if input.materialized > 0 {
         parts.push(format!("{} materialized before", input.materialized));
     }
-    parts.extend(some(input.never_materialized, "never materialized"));
+    let never = if input.available { "never materialized, left out" } else { "never materialized" };
+    parts.extend(some(input.never_materialized, never));
     if input.external {
         parts.push("external".to_owned());
     }

@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::target::confirm;
+use crate::which::Which;
 
 /// Review materializations that checks blocked.
 #[derive(clap::Subcommand)]
@@ -20,18 +21,18 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  servo quarantine list --json")]
     List,
     /// Approve it: it becomes the latest of its partition.
-    #[command(after_help = "Example:\n  servo quarantine approve 01JB2X… --reason 'checked with the source'")]
-    Approve(Which),
+    #[command(after_help = "Example:\n  servo quarantine approve latest --reason 'checked with the source'")]
+    Approve(ReviewArgs),
     /// Throw it away.
-    #[command(after_help = "Example:\n  servo quarantine reject 01JB2X…")]
-    Reject(Which),
+    #[command(after_help = "Examples:\n  servo quarantine reject latest\n  servo quarantine reject 01JB2X")]
+    Reject(ReviewArgs),
 }
 
 /// The materialization to review.
 #[derive(clap::Args)]
-pub(crate) struct Which {
-    /// Id of the materialization.
-    id: MaterializationId,
+pub(crate) struct ReviewArgs {
+    /// The materialization: its id, the beginning of it, or latest, as `servo quarantine list` shows them.
+    id: Which<MaterializationId>,
     /// The asset, where a task made several that were blocked.
     #[arg(long, value_parser = AssetKey::parse)]
     asset: Option<AssetKey>,
@@ -89,15 +90,20 @@ fn list(waiting: Vec<Quarantined>, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn review(location: &Location, which: &Which, verdict: Verdict, format: Format) -> anyhow::Result<()> {
+async fn review(
+    location: &Location,
+    which: &ReviewArgs,
+    verdict: Verdict,
+    format: Format,
+) -> anyhow::Result<()> {
     let body = ReviewBody { reason: which.reason.clone(), ..ReviewBody::default() };
-    let (asset, accepted) = through(location, Need::Change, async |client| {
-        let asset = which.asset(&waiting(client).await?)?;
+    let (asset, id, accepted) = through(location, Need::Change, async |client| {
+        let (asset, id) = which.output(&waiting(client).await?)?;
         if verdict == Verdict::Reject {
-            confirm(location, &format!("reject and remove {asset} {}", which.id))?;
+            confirm(location, &format!("reject and remove {asset} {id}"))?;
         }
-        let accepted = client.review(&asset, which.id, verdict, &body).await?;
-        Ok((asset, accepted))
+        let accepted = client.review(&asset, id, verdict, &body).await?;
+        Ok((asset, id, accepted))
     })
     .await?;
     if format == Format::Json {
@@ -107,29 +113,41 @@ async fn review(location: &Location, which: &Which, verdict: Verdict, format: Fo
         Verdict::Approve => "approved: it is the latest now",
         Verdict::Reject => "rejected: it is removed",
     };
-    output::line(format_args!("{asset} {} {done}", which.id));
+    output::line(format_args!("{asset} {id} {done}"));
     Ok(())
 }
 
-impl Which {
-    /// The asset that is meant.
-    fn asset(&self, waiting: &[Quarantined]) -> anyhow::Result<AssetKey> {
+impl ReviewArgs {
+    /// The asset and the materialization that are meant.
+    fn output(&self, waiting: &[Quarantined]) -> anyhow::Result<(AssetKey, MaterializationId)> {
+        let mut ids: Vec<MaterializationId> = waiting
+            .iter()
+            .filter(|row| self.asset.as_ref().is_none_or(|asset| row.asset_key == *asset))
+            .map(|row| row.materialization_id)
+            .filter(|id| self.id.is(*id))
+            .collect();
+        ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
+        ids.dedup();
+        let missing = |what: &str| {
+            let detail = format!("{what}; `servo quarantine list` shows what waits for review");
+            Problem::new(Code::NotInQuarantine, detail)
+        };
+        let id = self.id.of(&ids, missing)?;
         let found: Vec<&AssetKey> = waiting
             .iter()
-            .filter(|row| row.materialization_id == self.id)
+            .filter(|row| row.materialization_id == id)
             .map(|row| &row.asset_key)
             .filter(|key| self.asset.as_ref().is_none_or(|asset| *key == asset))
             .collect();
         match found.as_slice() {
-            [asset] => Ok((*asset).clone()),
+            [asset] => Ok(((*asset).clone(), id)),
             [] => {
-                let id = self.id;
                 let detail =
                     format!("{id} does not wait for review; `servo quarantine list` shows what does");
                 Err(Problem::new(Code::NotInQuarantine, detail).into())
             }
             [first, second, ..] => {
-                bail!("{} is of several assets, {first} and {second}; name one with --asset", self.id)
+                bail!("{id} is of several assets, {first} and {second}; name one with --asset")
             }
         }
     }

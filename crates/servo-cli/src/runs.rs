@@ -4,7 +4,6 @@ mod list;
 mod logs;
 pub(crate) mod show;
 pub(crate) mod told;
-mod which;
 
 use servo_api::Page;
 use servo_api::client::{ListOptions, first_pages};
@@ -14,11 +13,12 @@ use servo_core::RunId;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::follow;
+use crate::lists::more;
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::output::{self, Format};
 use crate::target::confirm;
-use which::Which;
+use crate::which::Which;
 
 /// List, follow, cancel and retry runs.
 #[derive(clap::Subcommand)]
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  servo run conflicts\n  servo run conflicts --limit 100 --json")]
     Conflicts {
         /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
+        #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
         /// Where to go on; the last line of a page says it.
         #[arg(long)]
@@ -37,7 +37,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  servo run why latest")]
     Why {
         /// The run: its id, the beginning of it, or latest.
-        run: Which,
+        run: Which<RunId>,
     },
     /// Runs, newest first: what was asked for, by whom, and how it went.
     #[command(
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  servo run watch latest\n  servo run watch run_yqlw")]
     Watch {
         /// The run: its id, the beginning of it, or latest.
-        run: Which,
+        run: Which<RunId>,
     },
     /// Print the logs of a run's tasks; those of a failed one end with its error.
     #[command(
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  servo run cancel latest --reason 'wrong day'")]
     Cancel {
         /// The run: its id, the beginning of it, or latest.
-        run: Which,
+        run: Which<RunId>,
         /// The reason, for the log.
         #[arg(long, default_value = "")]
         reason: String,
@@ -78,7 +78,7 @@ pub(crate) enum Command {
     )]
     Retry {
         /// The run: its id, the beginning of it, or latest.
-        run: Which,
+        run: Which<RunId>,
         /// Only tasks that did not succeed.
         #[arg(long)]
         from_failure: bool,
@@ -152,12 +152,12 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
     }
 }
 
-async fn found(location: &Location, run: &Which) -> anyhow::Result<RunId> {
+async fn found(location: &Location, run: &Which<RunId>) -> anyhow::Result<RunId> {
     through(location, Need::Read, async |client| run.find(client).await).await
 }
 
 /// One that has ended is told of; one that is at work is followed where it is, or else goes on in this process.
-async fn watch(location: &Location, run: &Which, format: Format) -> anyhow::Result<Exit> {
+async fn watch(location: &Location, run: &Which<RunId>, format: Format) -> anyhow::Result<Exit> {
     let run = found(location, run).await?;
     let ended = through(location, Need::Read, async |client| {
         let has_ended = client.run(run).await?.state.is_terminal();
@@ -198,8 +198,6 @@ fn list_conflicts(page: &Page<Conflict>, format: Format) -> anyhow::Result<()> {
             })
             .collect(),
     );
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo run conflicts --cursor {next}"));
-    }
+    more(page, "servo run conflicts");
     Ok(())
 }

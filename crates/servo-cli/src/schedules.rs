@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use servo_api::Page;
-use servo_api::client::{ListOptions, all_pages, first_pages};
+use servo_api::client::{Client, ListOptions};
 use servo_api::views::{PartitionsBody, Schedule, ScheduleBody, Tick, TriggerScheduleBody, VersionBody};
 use servo_engine::definitions::IfRunning;
 
 use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
+use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::Location;
+use crate::named::{self, Turn};
 use crate::output::{self, Format};
-use crate::plan::ConfigArgs;
+use crate::plan::{ConfigArgs, PartitionArgs};
 use crate::target::confirm;
 
 /// Look at schedules, pause, resume and trigger them; create those that no code declares.
@@ -32,12 +33,8 @@ pub(crate) enum Command {
     Ticks {
         /// Its name or its id.
         schedule: String,
-        /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
         /// Only ticks with one of these outcomes: triggered, skipped, failed.
         #[arg(long)]
         status: Option<String>,
@@ -50,7 +47,7 @@ pub(crate) enum Command {
         /// Its name or its id.
         schedule: String,
         /// A partition, instead of the newest complete one, or of what its function chooses.
-        #[arg(long = "partition", value_name = "KEY")]
+        #[arg(short = 'p', long = "partition", value_name = "KEY")]
         partitions: Vec<String>,
         #[command(flatten)]
         config: ConfigArgs,
@@ -72,9 +69,12 @@ pub(crate) enum Command {
     },
     /// Create a schedule that no code declares.
     #[command(
-        after_help = "Example:\n  servo schedule create nightly --cron '0 2 * * *' --timezone Europe/Amsterdam --select 'raw.*'"
+        after_help = "Examples:\n  servo schedule create nightly --cron '0 2 * * *' --timezone Europe/Amsterdam --select 'raw.*'\n  servo schedule create gaps --cron '0 * * * *' --select raw.flights --missing"
     )]
     Create(Box<Create>),
+    /// Change a schedule that was created with `servo schedule create`. Options that are left out stay as they are.
+    #[command(after_help = "Example:\n  servo schedule update nightly --cron '30 2 * * *' --if-running skip")]
+    Update(Box<Update>),
     /// Delete a schedule that was created with `servo schedule create`. Its ticks stay.
     #[command(after_help = "Example:\n  servo schedule delete nightly")]
     Delete(Which),
@@ -104,6 +104,8 @@ pub(crate) struct Create {
     /// The selection that a tick requests.
     #[arg(long = "select", value_name = "SELECTION")]
     selection: String,
+    #[command(flatten)]
+    partitions: PartitionArgs,
     /// For people.
     #[arg(long)]
     description: Option<String>,
@@ -132,6 +134,83 @@ pub(crate) struct Create {
     paused: bool,
 }
 
+/// Changes of a schedule.
+#[derive(clap::Args)]
+pub(crate) struct Update {
+    #[command(flatten)]
+    which: Which,
+    /// When: minute, hour, day, month, weekday, or six fields with the second first. Ticks count from now on then.
+    #[arg(long)]
+    cron: Option<String>,
+    /// IANA name of the time zone.
+    #[arg(long)]
+    timezone: Option<String>,
+    /// The selection that a tick requests.
+    #[arg(long = "select", value_name = "SELECTION")]
+    selection: Option<String>,
+    #[command(flatten)]
+    partitions: PartitionArgs,
+    /// For people.
+    #[arg(long)]
+    description: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// A tag of its runs, instead of those that it has.
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    tags: Vec<(String, String)>,
+    /// Higher runs first.
+    #[arg(long, allow_negative_numbers = true)]
+    priority: Option<i32>,
+    /// Ticks that are older when they are noticed are left out.
+    #[arg(long, value_name = "MINUTES")]
+    catchup_window_minutes: Option<u32>,
+    /// The most ticks that are made up for at once.
+    #[arg(long, value_name = "N")]
+    max_catchup_ticks: Option<u32>,
+    /// Whether to make up for ticks that were missed while it was paused.
+    #[arg(long, value_name = "BOOL")]
+    catch_up_on_resume: Option<bool>,
+    /// The effect of a tick while a run of an earlier one is active.
+    #[arg(long, value_enum)]
+    if_running: Option<Overlap>,
+}
+
+impl Update {
+    /// The definition of a schedule with these changes.
+    fn applied_to(&self, schedule: &Schedule) -> anyhow::Result<ScheduleBody> {
+        let mut body = schedule.to_body();
+        set(&mut body.cron, &self.cron);
+        set(&mut body.selection, &self.selection);
+        set(&mut body.priority, &self.priority);
+        set(&mut body.catch_up_on_resume, &self.catch_up_on_resume);
+        body.timezone = self.timezone.clone().or(body.timezone);
+        body.description = self.description.clone().or(body.description);
+        body.catchup_window_minutes = self.catchup_window_minutes.or(body.catchup_window_minutes);
+        body.max_catchup_ticks = self.max_catchup_ticks.or(body.max_catchup_ticks);
+        set(&mut body.if_running, &self.if_running.map(IfRunning::from));
+        let partitions = self.partitions.body();
+        if partitions != PartitionsBody::default() {
+            body.partitions = partitions;
+        }
+        let config = self.config.body()?;
+        if !config.is_empty() {
+            body.config = config;
+        }
+        if !self.tags.is_empty() {
+            body.tags = self.tags.iter().cloned().collect();
+        }
+        body.expected_state_version = self.which.expected_state_version.or(body.expected_state_version);
+        Ok(body)
+    }
+}
+
+/// Takes a value that was given.
+pub(crate) fn set<T: Clone>(field: &mut T, given: &Option<T>) {
+    if let Some(given) = given {
+        field.clone_from(given);
+    }
+}
+
 /// The effect of a tick while a run of an earlier one is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Overlap {
@@ -143,13 +222,22 @@ enum Overlap {
     Queue,
 }
 
+impl From<Overlap> for IfRunning {
+    fn from(overlap: Overlap) -> Self {
+        match overlap {
+            Overlap::Allow => IfRunning::Allow,
+            Overlap::Skip => IfRunning::Skip,
+            Overlap::Queue => IfRunning::Queue,
+        }
+    }
+}
+
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
         Command::List => list(location, format).await?,
         Command::Show { schedule } => show(location, schedule, format).await?,
-        Command::Ticks { schedule, limit, cursor, status } => {
-            let (limit, cursor) = (usize::from(*limit), cursor.clone());
-            ticks(location, schedule, limit, cursor, status.clone(), format).await?;
+        Command::Ticks { schedule, page, status } => {
+            ticks(location, schedule, page, status.as_deref(), format).await?;
         }
         Command::Trigger { schedule, partitions, config } => {
             let partitions = PartitionsBody { keys: partitions.clone(), ..PartitionsBody::default() };
@@ -157,31 +245,20 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
                 TriggerScheduleBody { partitions, config: config.body()?, ..TriggerScheduleBody::default() };
             trigger(location, schedule, &body, format).await?;
         }
-        Command::Pause(which) => change(location, which, Change::Pause, format).await?,
-        Command::Resume(which) => change(location, which, Change::Resume, format).await?,
-        Command::Delete(which) => change(location, which, Change::Delete, format).await?,
+        Command::Pause(which) => change(location, which, Turn::Pause, format).await?,
+        Command::Resume(which) => change(location, which, Turn::Resume, format).await?,
+        Command::Delete(which) => change(location, which, Turn::Remove, format).await?,
         Command::Preview { schedule, count } => {
             preview(location, schedule, usize::from(*count), format).await?;
         }
         Command::Create(new) => create(location, new, format).await?,
+        Command::Update(changes) => update(location, changes, format).await?,
     }
     Ok(Exit::Done)
 }
 
 async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
-    let found = through(location, Need::ReadProject, async |client| {
-        Ok(all_pages(async |options: &ListOptions| client.schedules(options).await).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&Page { items: found, next_cursor: None });
-    }
-    if found.is_empty() {
-        output::line(
-            "there are no schedules; declare one with servo.schedule, or `servo schedule create` one",
-        );
-        return Ok(());
-    }
+    let found = fetch_all(location, async |client, options| client.schedules(options).await).await?;
     let row = |schedule: &Schedule| {
         vec![
             schedule.name.clone(),
@@ -192,12 +269,12 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
             schedule.next_tick_at.map(|at| at.to_string()).unwrap_or_default(),
         ]
     };
-    output::table(
-        &["schedule", "status", "cron", "timezone", "requests", "next tick"],
-        &[],
-        found.iter().map(row).collect(),
-    );
-    note_without_server(location, "no schedule ticks").await
+    let header = ["schedule", "status", "cron", "timezone", "requests", "next tick"];
+    let nothing = "there are no schedules; declare one with servo.schedule, or `servo schedule create` one";
+    if print_all(found, format, nothing, &header, row)? {
+        note_without_server(location, "no schedule ticks").await?;
+    }
+    Ok(())
 }
 
 async fn show(location: &Location, schedule: &str, format: Format) -> anyhow::Result<()> {
@@ -206,16 +283,14 @@ async fn show(location: &Location, schedule: &str, format: Format) -> anyhow::Re
     if format == Format::Json {
         return output::json(&found);
     }
-    let time =
-        |at: Option<servo_core::Timestamp>| at.map(|at| at.to_string()).unwrap_or_else(|| "–".to_owned());
     let mut rows = vec![
         ("status", found.status.to_lowercase()),
         ("cron", format!("{} ({})", found.cron, found.timezone)),
         ("defined by", found.origin.clone()),
         ("id", found.schedule_id.to_string()),
         ("state version", found.state_version.to_string()),
-        ("next tick", time(found.next_tick_at)),
-        ("last tick", time(found.last_scheduled_for)),
+        ("next tick", output::time(found.next_tick_at)),
+        ("last tick", output::time(found.last_scheduled_for)),
         ("last run", found.last_run_id.map(|run| run.to_string()).unwrap_or_else(|| "–".to_owned())),
         (
             "catch-up",
@@ -230,34 +305,37 @@ async fn show(location: &Location, schedule: &str, format: Format) -> anyhow::Re
     ];
     let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
     add("requests", found.selection.clone());
+    add("partitions", partitions(&found.partitions));
     add("function", found.function.clone());
     add("description", found.description.clone());
     add("last error", found.last_error.clone());
-    output::line(&found.name);
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    for (name, value) in rows {
-        output::line(format_args!("  {name:<width$}  {value}"));
-    }
+    output::facts(&found.name, &rows);
     Ok(())
+}
+
+/// The partitions that ticks request, in words; none where they are the newest.
+fn partitions(chosen: &PartitionsBody) -> Option<String> {
+    let named = chosen.keys.iter().chain(&chosen.ranges).map(String::as_str);
+    let rules = [
+        (chosen.latest, "the newest"),
+        (chosen.missing, "only what is missing"),
+        (chosen.failed, "only what failed last"),
+        (chosen.stale, "only what is stale"),
+    ];
+    let rules = rules.into_iter().filter_map(|(applies, words)| applies.then_some(words));
+    let words: Vec<&str> = named.chain(rules).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 async fn ticks(
     location: &Location,
     schedule: &str,
-    limit: usize,
-    cursor: Option<String>,
-    status: Option<String>,
+    page: &PageArgs,
+    status: Option<&str>,
     format: Format,
 ) -> anyhow::Result<()> {
-    let page = through(location, Need::Read, async |client| {
-        let newest = async |options: &ListOptions| client.schedule_ticks(schedule, options).await;
-        let which = ListOptions { cursor: cursor.clone(), state: status.clone(), ..ListOptions::default() };
-        Ok(first_pages(limit, which, newest).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&page);
-    }
+    let fetch = async |client: &Client, options: &ListOptions| client.schedule_ticks(schedule, options).await;
+    let found = page.fetch(location, status, fetch).await?;
     let row = |tick: &Tick| {
         let runs: Vec<String> = tick.runs.iter().map(|run| run.run_id.to_string()).collect();
         let manual = if tick.manual { " (by hand)" } else { "" };
@@ -267,11 +345,8 @@ async fn ticks(
             tick.reason.clone().unwrap_or_else(|| runs.join(", ")),
         ]
     };
-    output::table(&["due", "tick", "run or reason"], &[], page.items.iter().map(row).collect());
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo schedule ticks {schedule} --cursor {next}"));
-    }
-    Ok(())
+    let header = ["due", "tick", "run or reason"];
+    print_page(&found, format, &header, row, format_args!("servo schedule ticks {schedule}"))
 }
 
 async fn trigger(
@@ -293,39 +368,17 @@ async fn trigger(
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-enum Change {
-    Pause,
-    Resume,
-    Delete,
-}
-
-async fn change(location: &Location, which: &Which, change: Change, format: Format) -> anyhow::Result<()> {
-    let schedule = &which.schedule;
-    let body = VersionBody { expected_state_version: which.expected_state_version, client_request_id: None };
-    let accepted = through(location, Need::ChangeProject, async |client| {
-        Ok(match change {
-            Change::Pause => client.pause_schedule(schedule, &body).await?,
-            Change::Resume => client.resume_schedule(schedule, &body).await?,
-            Change::Delete => {
-                confirm(location, &format!("delete schedule {schedule}"))?;
-                client.delete_schedule(schedule, &body).await?
-            }
-        })
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
+async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
+    let (schedule, expected) = (&which.schedule, which.expected_state_version);
+    if let Turn::Remove = turn {
+        confirm(location, &format!("delete schedule {schedule}"))?;
     }
-    let done = match (change, accepted.accepted_event_id.is_some()) {
-        (Change::Pause, true) => "is paused",
-        (Change::Pause, false) => "was paused already",
-        (Change::Resume, true) => "is active",
-        (Change::Resume, false) => "was active already",
-        (Change::Delete, _) => "is deleted; its ticks stay",
+    let ask = async |client: &Client, body: &VersionBody| match turn {
+        Turn::Pause => client.pause_schedule(schedule, body).await,
+        Turn::Resume => client.resume_schedule(schedule, body).await,
+        Turn::Remove => client.delete_schedule(schedule, body).await,
     };
-    output::line(format_args!("{schedule} {done}"));
-    Ok(())
+    named::turn(location, schedule, expected, turn, "is deleted; its ticks stay", format, ask).await
 }
 
 async fn preview(location: &Location, schedule: &str, count: usize, format: Format) -> anyhow::Result<()> {
@@ -348,6 +401,7 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
         cron: new.cron.clone(),
         timezone: new.timezone.clone(),
         selection: new.selection.clone(),
+        partitions: new.partitions.body(),
         description: new.description.clone(),
         tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>(),
         config: new.config.body()?,
@@ -356,22 +410,21 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
         catch_up_on_resume: new.catch_up_on_resume,
         catchup_window_minutes: new.catchup_window_minutes,
         max_catchup_ticks: new.max_catchup_ticks,
-        if_running: match new.if_running {
-            Overlap::Allow => IfRunning::Allow,
-            Overlap::Skip => IfRunning::Skip,
-            Overlap::Queue => IfRunning::Queue,
-        },
+        if_running: new.if_running.into(),
         expected_state_version: None,
         client_request_id: None,
     };
-    let accepted =
-        through(location, Need::ChangeProject, async |client| Ok(client.create_schedule(&body).await?))
-            .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
-    output::line(format_args!("{} is defined; servo schedule preview {0} shows its ticks", new.name));
-    Ok(())
+    let next = format!("servo schedule preview {} shows its ticks", new.name);
+    named::create(location, &new.name, next, format, async |client| client.create_schedule(&body).await).await
+}
+
+async fn update(location: &Location, changes: &Update, format: Format) -> anyhow::Result<()> {
+    let name = &changes.which.schedule;
+    named::redefine(location, name, format, async |client| {
+        let known = client.schedule(name).await?;
+        Ok(client.change_schedule(name, &changes.applied_to(&known)?).await?)
+    })
+    .await
 }
 
 pub(crate) fn tag(text: &str) -> Result<(String, String), String> {

@@ -1,21 +1,24 @@
 //! `servo sensor`: what is requested because of something seen or told, and what came of it.
 
 use anyhow::Context;
+use clap::ValueEnum;
 use serde_json::Value;
-use servo_api::Page;
-use servo_api::client::{ListOptions, all_pages, first_pages};
+use servo_api::client::{Client, ListOptions};
 use servo_api::views::{
-    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
-    VersionBody,
+    EvaluateBody, PushBody, RequestedView, ResetCursorBody, SecretReference, Sensor, SensorBody, SensorEval,
+    SensorEvaluation, SensorVerify, VersionBody,
 };
 use servo_engine::RunState;
+use servo_engine::definitions::VerifyScheme;
 
 use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
+use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::{Location, random};
+use crate::named::{self, Turn};
 use crate::output::{self, Format};
 use crate::plan::ConfigArgs;
-use crate::schedules::tag;
+use crate::schedules::{set, tag};
 
 /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
 #[derive(clap::Subcommand)]
@@ -34,12 +37,8 @@ pub(crate) enum Command {
     Evals {
         /// Its name or its id.
         sensor: String,
-        /// How many.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        limit: u16,
-        /// Where to go on; the last line of a page says it.
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
         /// Only evaluations with one of these outcomes: triggered, no_new_data, failed, stale.
         #[arg(long)]
         status: Option<String>,
@@ -86,9 +85,14 @@ pub(crate) enum Command {
     Resume(Which),
     /// Create a sensor that no code declares: it is told something, and requests a selection.
     #[command(
-        after_help = "Examples:\n  servo sensor create uploaded --push --select raw.uploads\n  servo sensor create both --on raw.a --on raw.b --all-of --select 'mart.*'\n  servo sensor create mend --run-status failed --select ops.report"
+        after_help = "Examples:\n  servo sensor create uploaded --push --select raw.uploads\n  servo sensor create hook --push --secret-env SERVO_SENSOR_HOOK --signature github --select raw.uploads\n  servo sensor create both --on raw.a --on raw.b --all-of --select 'mart.*'\n  servo sensor create mend --run-status failed --select ops.report"
     )]
     Create(Box<Create>),
+    /// Change a sensor that was created with `servo sensor create`. Options that are left out stay as they are.
+    #[command(
+        after_help = "Examples:\n  servo sensor update uploaded --select 'raw.uploads+'\n  servo sensor update uploaded --secret-env SERVO_SENSOR_HOOK --signature github"
+    )]
+    Update(Box<Update>),
     /// Delete a sensor that was created with `servo sensor create`. Its evaluations stay.
     #[command(after_help = "Example:\n  servo sensor delete uploaded")]
     Delete(Which),
@@ -125,6 +129,8 @@ pub(crate) struct Create {
     /// How runs end that it is told of: succeeded, failed, cancelled, timed_out.
     #[arg(long, value_name = "STATE", value_parser = run_state)]
     run_status: Vec<RunState>,
+    #[command(flatten)]
+    verify: VerifyArgs,
     /// For people.
     #[arg(long)]
     description: Option<String>,
@@ -139,6 +145,101 @@ pub(crate) struct Create {
     /// Begin paused.
     #[arg(long)]
     paused: bool,
+}
+
+/// How senders of messages prove who they are.
+#[derive(clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// Take messages from whoever knows the secret in this variable of the environment of the server, which begins with
+    /// SERVO_SENSOR_.
+    #[arg(long, value_name = "NAME")]
+    secret_env: Option<String>,
+    /// Senders sign with the secret as these do, instead of showing it.
+    #[arg(long, value_enum, requires = "secret_env")]
+    signature: Option<Signature>,
+}
+
+/// Senders that sign messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Signature {
+    /// `X-Hub-Signature-256`.
+    Github,
+    /// `Stripe-Signature`.
+    Stripe,
+}
+
+impl VerifyArgs {
+    fn body(&self) -> Option<SensorVerify> {
+        let path = self.secret_env.clone()?;
+        let scheme = match self.signature {
+            None => VerifyScheme::Token,
+            Some(Signature::Github) => VerifyScheme::Github,
+            Some(Signature::Stripe) => VerifyScheme::Stripe,
+        };
+        Some(SensorVerify { scheme, secret: SecretReference { provider: "env".to_owned(), path } })
+    }
+}
+
+/// Changes of a sensor.
+#[derive(clap::Args)]
+pub(crate) struct Update {
+    #[command(flatten)]
+    which: Which,
+    /// What to request.
+    #[arg(long = "select", value_name = "SELECTION")]
+    selection: Option<String>,
+    /// An asset whose materializations it is told of, instead of those before.
+    #[arg(long, value_name = "ASSET")]
+    on: Vec<String>,
+    /// Whether to wait until all of these were materialized.
+    #[arg(long, value_name = "BOOL")]
+    all_of: Option<bool>,
+    /// How runs end that it is told of, instead of those before: succeeded, failed, cancelled, timed_out.
+    #[arg(long, value_name = "STATE", value_parser = run_state)]
+    run_status: Vec<RunState>,
+    #[command(flatten)]
+    verify: VerifyArgs,
+    /// Take messages from whoever may use the server, and from nobody else.
+    #[arg(long, conflicts_with = "secret_env")]
+    no_secret: bool,
+    /// For people.
+    #[arg(long)]
+    description: Option<String>,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// A tag of its runs, instead of those that it has.
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    tags: Vec<(String, String)>,
+    /// Higher runs first.
+    #[arg(long, allow_negative_numbers = true)]
+    priority: Option<i32>,
+}
+
+impl Update {
+    /// The definition of a sensor with these changes.
+    fn applied_to(&self, sensor: &Sensor) -> anyhow::Result<SensorBody> {
+        let mut body = sensor.to_body();
+        set(&mut body.selection, &self.selection);
+        set(&mut body.all_of, &self.all_of);
+        set(&mut body.priority, &self.priority);
+        body.description = self.description.clone().or(body.description);
+        body.verify = self.verify.body().or(body.verify).filter(|_| !self.no_secret);
+        if !self.on.is_empty() {
+            body.on.clone_from(&self.on);
+        }
+        if !self.run_status.is_empty() {
+            body.run_status.clone_from(&self.run_status);
+        }
+        let config = self.config.body()?;
+        if !config.is_empty() {
+            body.config = config;
+        }
+        if !self.tags.is_empty() {
+            body.tags = self.tags.iter().cloned().collect();
+        }
+        body.expected_state_version = self.which.expected_state_version.or(body.expected_state_version);
+        Ok(body)
+    }
 }
 
 fn run_state(text: &str) -> Result<RunState, String> {
@@ -162,10 +263,8 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
     match command {
         Command::List => list(location, format).await?,
         Command::Show { sensor } => show(location, sensor, format).await?,
-        Command::Evals { sensor, limit, cursor, status, output } => {
-            let which =
-                ListOptions { cursor: cursor.clone(), state: status.clone(), ..ListOptions::default() };
-            evals(location, sensor, usize::from(*limit), which, *output, format).await?;
+        Command::Evals { sensor, page, status, output } => {
+            evals(location, sensor, page, status.as_deref(), *output, format).await?;
         }
         Command::Evaluate { sensor, payload, cursor, dry_run } => {
             let body = EvaluateBody {
@@ -178,28 +277,17 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         }
         Command::Push { sensor, id, data } => push(location, sensor, id.as_deref(), data, format).await?,
         Command::Create(new) => create(location, new, format).await?,
-        Command::Delete(which) => change(location, which, Change::Delete, format).await?,
-        Command::Pause(which) => change(location, which, Change::Pause, format).await?,
-        Command::Resume(which) => change(location, which, Change::Resume, format).await?,
-        Command::ResetCursor { which, to } => {
-            change(location, which, Change::ResetCursor(to.clone()), format).await?;
-        }
+        Command::Update(changes) => update(location, changes, format).await?,
+        Command::Delete(which) => change(location, which, Turn::Remove, format).await?,
+        Command::Pause(which) => change(location, which, Turn::Pause, format).await?,
+        Command::Resume(which) => change(location, which, Turn::Resume, format).await?,
+        Command::ResetCursor { which, to } => reset_cursor(location, which, to.as_deref(), format).await?,
     }
     Ok(Exit::Done)
 }
 
 async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
-    let found = through(location, Need::ReadProject, async |client| {
-        Ok(all_pages(async |options: &ListOptions| client.sensors(options).await).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&Page { items: found, next_cursor: None });
-    }
-    if found.is_empty() {
-        output::line("there are no sensors; declare one with @servo.sensor");
-        return Ok(());
-    }
+    let found = fetch_all(location, async |client, options| client.sensors(options).await).await?;
     let row = |sensor: &Sensor| {
         vec![
             sensor.name.clone(),
@@ -210,9 +298,12 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
             sensor.cursor.as_deref().map(shortened).unwrap_or_default(),
         ]
     };
-    let names = ["sensor", "kind", "status", "requests", "last evaluation", "cursor"];
-    output::table(&names, &[], found.iter().map(row).collect());
-    note_without_server(location, "no sensor is evaluated").await
+    let header = ["sensor", "kind", "status", "requests", "last evaluation", "cursor"];
+    let nothing = "there are no sensors; declare one with @servo.sensor";
+    if print_all(found, format, nothing, &header, row)? {
+        note_without_server(location, "no sensor is evaluated").await?;
+    }
+    Ok(())
 }
 
 async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Result<()> {
@@ -220,8 +311,6 @@ async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Resu
     if format == Format::Json {
         return output::json(&found);
     }
-    let time =
-        |at: Option<servo_core::Timestamp>| at.map(|at| at.to_string()).unwrap_or_else(|| "–".to_owned());
     let mut rows = vec![
         ("kind", found.kind.clone()),
         ("status", found.status.to_lowercase()),
@@ -229,7 +318,7 @@ async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Resu
         ("id", found.sensor_id.to_string()),
         ("state version", found.state_version.to_string()),
         ("cursor", found.cursor.clone().unwrap_or_else(|| "–".to_owned())),
-        ("last evaluation", time(found.last_evaluation_at)),
+        ("last evaluation", output::time(found.last_evaluation_at)),
         ("last run", found.last_run_id.map(|run| run.to_string()).unwrap_or_else(|| "–".to_owned())),
     ];
     let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
@@ -242,34 +331,36 @@ async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Resu
         (!found.on.is_empty()).then(|| found.on.join(if found.all_of { " and " } else { " or " })),
     );
     add("runs that end as", (!found.run_status.is_empty()).then(|| found.run_status.join(" or ")));
+    let verify = found.verify.as_ref().map(|verify| (verify.scheme, &verify.secret));
+    add(
+        "senders",
+        verify.map(|(scheme, secret)| {
+            let how = match scheme {
+                VerifyScheme::Token => "show",
+                VerifyScheme::Github => "sign as GitHub does with",
+                VerifyScheme::Stripe => "sign as Stripe does with",
+            };
+            format!("{how} the secret in {} {}", secret.provider, secret.path)
+        }),
+    );
     add("messages waiting", (found.messages_waiting > 0).then(|| found.messages_waiting.to_string()));
     add("messages left out", (found.messages_dropped > 0).then(|| found.messages_dropped.to_string()));
     add("description", found.description.clone());
     add("last error", found.last_error.clone());
-    output::line(&found.name);
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-    for (name, value) in rows {
-        output::line(format_args!("  {name:<width$}  {value}"));
-    }
+    output::facts(&found.name, &rows);
     Ok(())
 }
 
 async fn evals(
     location: &Location,
     sensor: &str,
-    limit: usize,
-    which: ListOptions,
+    page: &PageArgs,
+    status: Option<&str>,
     with_output: bool,
     format: Format,
 ) -> anyhow::Result<()> {
-    let page = through(location, Need::Read, async |client| {
-        let newest = async |options: &ListOptions| client.sensor_evals(sensor, options).await;
-        Ok(first_pages(limit, which.clone(), newest).await?)
-    })
-    .await?;
-    if format == Format::Json {
-        return output::json(&page);
-    }
+    let fetch = async |client: &Client, options: &ListOptions| client.sensor_evals(sensor, options).await;
+    let found = page.fetch(location, status, fetch).await?;
     let row = |eval: &SensorEval| {
         let runs: Vec<String> = eval.runs.iter().map(|run| run.run_id.to_string()).collect();
         let manual = if eval.manual { " (by hand)" } else { "" };
@@ -285,15 +376,8 @@ async fn evals(
             told,
         ]
     };
-    output::table(
-        &["at", "evaluation", "because of", "run or reason"],
-        &[],
-        page.items.iter().map(row).collect(),
-    );
-    if let Some(next) = &page.next_cursor {
-        output::line(format_args!("\nmore: servo sensor evals {sensor} --cursor {next}"));
-    }
-    Ok(())
+    let header = ["at", "evaluation", "because of", "run or reason"];
+    print_page(&found, format, &header, row, format_args!("servo sensor evals {sensor}"))
 }
 
 async fn evaluate(
@@ -383,23 +467,11 @@ async fn push(
         Ok(client.push_to_sensor(sensor, &message).await?)
     })
     .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
     let done = match accepted.accepted_event_id {
         Some(_) => "was taken",
         None => "was taken before",
     };
-    output::line(format_args!("message {id} to {sensor} {done}"));
-    Ok(())
-}
-
-#[derive(Clone)]
-enum Change {
-    Pause,
-    Resume,
-    Delete,
-    ResetCursor(Option<String>),
+    named::told(&accepted, format, format_args!("message {id} to {sensor} {done}"))
 }
 
 async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Result<()> {
@@ -410,6 +482,7 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
         on: new.on.clone(),
         all_of: new.all_of,
         run_status: new.run_status.clone(),
+        verify: new.verify.body(),
         description: new.description.clone(),
         tags: new.tags.iter().cloned().collect(),
         config: new.config.body()?,
@@ -418,46 +491,51 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
         expected_state_version: None,
         client_request_id: None,
     };
-    let accepted =
-        through(location, Need::ChangeProject, async |client| Ok(client.create_sensor(&body).await?)).await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
-    output::line(format_args!("{} is defined; servo sensor show {0} shows it", new.name));
-    Ok(())
+    let next = format!("servo sensor show {} shows it", new.name);
+    named::create(location, &new.name, next, format, async |client| client.create_sensor(&body).await).await
 }
 
-async fn change(location: &Location, which: &Which, change: Change, format: Format) -> anyhow::Result<()> {
+async fn update(location: &Location, changes: &Update, format: Format) -> anyhow::Result<()> {
+    let name = &changes.which.sensor;
+    named::redefine(location, name, format, async |client| {
+        let known = client.sensor(name).await?;
+        Ok(client.change_sensor(name, &changes.applied_to(&known)?).await?)
+    })
+    .await
+}
+
+async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
+    let (sensor, expected) = (&which.sensor, which.expected_state_version);
+    let ask = async |client: &Client, body: &VersionBody| match turn {
+        Turn::Pause => client.pause_sensor(sensor, body).await,
+        Turn::Resume => client.resume_sensor(sensor, body).await,
+        Turn::Remove => client.delete_sensor(sensor, body).await,
+    };
+    named::turn(location, sensor, expected, turn, "is deleted; its evaluations stay", format, ask).await
+}
+
+async fn reset_cursor(
+    location: &Location,
+    which: &Which,
+    cursor: Option<&str>,
+    format: Format,
+) -> anyhow::Result<()> {
     let (sensor, expected_state_version) = (&which.sensor, which.expected_state_version);
-    let body = VersionBody { expected_state_version, client_request_id: None };
+    let body = ResetCursorBody {
+        cursor: cursor.map(str::to_owned),
+        expected_state_version,
+        client_request_id: None,
+    };
     let accepted = through(location, Need::ChangeProject, async |client| {
-        Ok(match &change {
-            Change::Pause => client.pause_sensor(sensor, &body).await?,
-            Change::Resume => client.resume_sensor(sensor, &body).await?,
-            Change::Delete => client.delete_sensor(sensor, &body).await?,
-            Change::ResetCursor(cursor) => {
-                let cursor = cursor.clone();
-                let body = ResetCursorBody { cursor, expected_state_version, client_request_id: None };
-                client.reset_sensor_cursor(sensor, &body).await?
-            }
-        })
+        Ok(client.reset_sensor_cursor(sensor, &body).await?)
     })
     .await?;
-    if format == Format::Json {
-        return output::json(&accepted);
-    }
-    let done = match (&change, accepted.accepted_event_id.is_some()) {
-        (Change::Pause, true) => "is paused".to_owned(),
-        (Change::Pause, false) => "was paused already".to_owned(),
-        (Change::Resume, true) => "is active".to_owned(),
-        (Change::Resume, false) => "was active already".to_owned(),
-        (Change::Delete, _) => "is deleted; its evaluations stay".to_owned(),
-        (Change::ResetCursor(None), true) => "begins anew".to_owned(),
-        (Change::ResetCursor(Some(cursor)), true) => format!("goes on from {}", shortened(cursor)),
-        (Change::ResetCursor(_), false) => "had that cursor already".to_owned(),
+    let done = match (cursor, accepted.accepted_event_id.is_some()) {
+        (None, true) => "begins anew".to_owned(),
+        (Some(cursor), true) => format!("goes on from {}", shortened(cursor)),
+        (_, false) => "had that cursor already".to_owned(),
     };
-    output::line(format_args!("{sensor} {done}"));
-    Ok(())
+    named::told(&accepted, format, format_args!("{sensor} {done}"))
 }
 
 /// The beginning of a cursor, which may be long.

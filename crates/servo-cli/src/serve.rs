@@ -1,6 +1,7 @@
 //! `servo serve`: a server for many tenants and workspaces, until it is stopped.
 
 pub(crate) mod config;
+pub(crate) mod queues;
 mod workspaces;
 
 use std::sync::Arc;
@@ -54,6 +55,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let session_keys = KeysFile::of_server(location)?.ring()?;
     let api_keys = ApiKeys::new(control);
     let (slots, oidc, limits) = (config.slots, config.oidc.clone(), config.limits);
+    let write_timeout = config.write_timeout;
     let url = format!("{scheme}://{}", if at.ip().is_unspecified() { reachable(at) } else { at.to_string() });
     let workspaces =
         ServedWorkspaces::new(location, stores, config, &token, &api_keys, &session_keys, url.clone());
@@ -65,6 +67,13 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     if !at.ip().is_loopback() && certificate.is_none() {
         tracing::warn!(
             "keys are sent in plain text to {at}; give it a certificate, or put something with TLS before it"
+        );
+    }
+    for queue in workspaces.called_queues().filter(|queue| queue.is_in_plain_text()) {
+        tracing::warn!(
+            queue = queue.shown_name(),
+            "tasks and their callback URLs are sent in plain text to {}; give its worker a certificate",
+            queue.shown_url()
         );
     }
     eprintln!("servo serve {url}  {}  {slots} slots", location.dir().display());
@@ -83,6 +92,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         certificate,
         worker_authority,
         idle_after: workspaces.idle_after(),
+        write_timeout,
     };
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;

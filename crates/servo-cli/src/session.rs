@@ -15,18 +15,19 @@ use servo_engine::event::NewValue;
 use servo_engine::{Caller, Deploy, RegisterWorker, Setting, SettingOrigin, StartWith, State, read_settings};
 use servo_notify::Senders;
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, LOCAL_WORKERS, Notifier, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, LOCAL_WORKERS, Notifier, Stores, SystemClock, ThreadSpawner, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
+use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, SlotShare, Slots};
 use tokio::task::JoinHandle;
 
 use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
 use crate::location::{Location, random};
+use crate::serve::queues::CalledQueues;
 
 /// The queue that the worker of this process serves.
-const QUEUE: &str = "default";
+pub(crate) const QUEUE: &str = "default";
 /// Tasks at work at once, over all workers.
 const MAX_TASKS: u32 = 10_000;
 
@@ -37,6 +38,12 @@ pub(crate) struct ServerContext<'a> {
     pub(crate) url: Option<&'a str>,
     /// The limits of its tenant.
     pub(crate) quotas: Option<&'a Quotas>,
+    /// Its part in the slots of the process, where other workspaces have some of them.
+    pub(crate) slots: Option<&'a SlotShare>,
+    /// The signing keys, where somebody besides the session signs with them.
+    pub(crate) keys: Option<&'a Keyring>,
+    /// Queues that call their workers.
+    pub(crate) called: Option<&'a CalledQueues>,
 }
 
 /// A workspace that runs in this process.
@@ -67,7 +74,10 @@ impl Session {
         server: ServerContext<'_>,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
-        let keys = KeysFile::open(location)?.ring()?;
+        let keys = match server.keys {
+            Some(keys) => keys.clone(),
+            None => KeysFile::open(location)?.ring()?,
+        };
         let queue = LocalQueue::new(1_024);
         keep_data_of(&project, &mut stores)?;
         let data = stores.data.clone().context("the directory of data cannot be found")?;
@@ -95,6 +105,10 @@ impl Session {
         });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.start_with = start_with;
+        if let Some(called) = server.called {
+            config.queue = called.beside(queue.clone());
+            called.limit(&mut config.start_with);
+        }
         // A command that runs something for a moment starts nothing else.
         (config.automation, config.backfills) = match reach {
             WorkerScope::Alone { backfills } => (false, backfills),
@@ -114,9 +128,14 @@ impl Session {
             worker: worker.worker_id.clone(),
             slots,
             function: Arc::new(runners.clone()),
+            spawner: Arc::new(ThreadSpawner::default()),
+            seed: getrandom::u64().unwrap_or_default(),
         };
         let evaluator = Evaluator::start(Arc::new(workspace.clone()), runners.clone());
-        let slots = executor.start();
+        let slots = match server.slots {
+            Some(share) => executor.start_sharing(share.clone()),
+            None => executor.start(),
+        };
         Ok(Self { slots, evaluator, scan, workspace, logs, runners, root, queue, keys, worker })
     }
 
@@ -185,7 +204,6 @@ pub(crate) fn senders(location: &Location, url: Option<&str>) -> anyhow::Result<
     let allows = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
     let public = std::env::var("SERVO_PUBLIC_URL").ok().filter(|url| !url.is_empty());
     let mut senders = Senders::new(location.workspace.to_string())
-        .map_err(|failure| anyhow::anyhow!(failure.message))?
         .with_link_base(public.or_else(|| url.map(str::to_owned)))
         .with_private_addresses(!is_served)
         .with_commands(!is_served || allows("SERVO_NOTIFY_COMMANDS"));
@@ -261,14 +279,15 @@ pub(crate) fn beyond_quotas(
     let mut changes = BTreeMap::new();
     for quota in Quota::ALL.iter().filter(|quota| Setting::find(quota.name()).is_ok()) {
         let (name, limit) = (quota.name(), quotas.get(*quota));
-        let Some(current) = state.settings().get(name) else { continue };
+        let current = state.settings().get(name);
         let row = state.setting_rows().find(|row| row.name == name);
         let is_by_hand = row.is_some_and(|row| matches!(row.origin, SettingOrigin::Api | SettingOrigin::Cli));
-        if is_by_hand && limit.is_none_or(|limit| current <= limit) {
+        if is_by_hand && limit.is_none_or(|limit| current.is_some_and(|current| current <= limit)) {
             continue;
         }
         let wanted = start.given.get(name).and_then(|new| new.value);
-        if wanted.map_or_else(|| row.is_some_and(|row| row.value.is_some()), |wanted| wanted != current) {
+        let is_set = row.is_some_and(|row| row.value.is_some());
+        if wanted.map_or(is_set, |wanted| current != Some(wanted)) {
             changes.insert(name.to_owned(), wanted);
         }
     }

@@ -20,14 +20,14 @@ pub(crate) struct StaleOptions {
     #[arg(long)]
     reason: Option<String>,
     /// How many.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
     /// Where to go on; the last line of a page says it.
     #[arg(long)]
     cursor: Option<String>,
 }
 
-/// What to explain.
+/// Options of `servo why`.
 #[derive(clap::Args)]
 pub(crate) struct WhyOptions {
     /// The asset.

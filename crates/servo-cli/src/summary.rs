@@ -80,15 +80,16 @@ fn failure(task: &Task, detail: Option<&Detail>, paint: Paint) {
         let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();
         output::line(format_args!("  {}{kind}: {}", error.code.name(), indented(&error.message)));
         if let Some(traceback) = &error.traceback {
-            output::line(format_args!("\n  {}\n", indented(traceback.trim_end())));
+            output::line(format_args!("\n  {}", indented(traceback.trim_end())));
         }
         if let Some(action) = &error.suggested_action {
-            output::line(format_args!("  what helps: {}", indented(action)));
+            let gap = if error.traceback.is_some() { "\n" } else { "" };
+            output::line(format_args!("{gap}  what helps: {}", indented(action)));
         }
     }
     let printed = detail.map(|detail| detail.printed.as_slice()).unwrap_or_default();
     if !printed.is_empty() {
-        output::line("  it had printed:");
+        output::line("\n  it had printed:");
         for line in printed {
             let mark = match line.stream {
                 LogStream::Stderr => "2│",

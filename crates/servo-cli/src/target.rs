@@ -99,6 +99,11 @@ impl Target {
 /// A client of a server, with the certificates that the environment names: `SERVO_CA_CERT` has authorities besides those
 /// of the system, `SERVO_CLIENT_CERT` and `SERVO_CLIENT_KEY` what is shown to the server.
 pub(crate) fn connect(url: &str) -> anyhow::Result<Client> {
+    Ok(Client::with_tls(url, &client_tls()?)?)
+}
+
+/// The certificates that the environment names.
+pub(crate) fn client_tls() -> anyhow::Result<ClientTls> {
     let read = |name: &str| {
         let file = variable(name);
         let text =
@@ -112,8 +117,7 @@ pub(crate) fn connect(url: &str) -> anyhow::Result<Client> {
             bail!("SERVO_CLIENT_CERT and SERVO_CLIENT_KEY belong together; give both or none")
         }
     };
-    let tls = ClientTls { authorities: read("SERVO_CA_CERT")?, identity };
-    Ok(Client::with_tls(url, &tls)?)
+    Ok(ClientTls { authorities: read("SERVO_CA_CERT")?, identity })
 }
 
 /// The key that was given for a server: that of `--key`, or that of the environment, unless the environment names

@@ -1,18 +1,21 @@
 //! `servo worker`: runs tasks of a server on this machine; `servo worker list` shows who does.
 
 mod list;
+mod listening;
 mod membership;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use servo_api::WorkerEndpoint;
 use servo_api::client::{Client, ClientError};
 use servo_core::Backoff;
-use servo_runtime::SystemClock;
+use servo_queue::{Callbacks, PushInbox, TaskSource};
+use servo_runtime::{SystemClock, ThreadSpawner};
 use servo_store::{DataRoot, Layout};
 use servo_worker::project::{ScanError, Scanned, StartError};
-use servo_worker::{DataLocations, Evaluator, Executor, RunnerSettings, Runners};
+use servo_worker::{DataLocations, Evaluator, Executor, LogSink, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::dev::parse_worker_key;
@@ -47,6 +50,8 @@ pub(crate) struct Options {
     /// Name of this worker [default: from the machine and the process].
     #[arg(long)]
     name: Option<String>,
+    #[command(flatten)]
+    listening: listening::ListenOptions,
     /// Seconds that tasks may continue after SIGTERM before they are interrupted.
     #[arg(long, default_value_t = 10)]
     drain: u64,
@@ -73,6 +78,7 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         None => Target::of(location)?.context("--server says which server to ask for tasks")?,
     };
     login::renew(&mut target).await?;
+    let listening = options.listening.listen().await?;
     let server = target.url.as_str();
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
@@ -96,12 +102,18 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let name = options.name.clone().unwrap_or_else(|| format!("{}-{}", session::host(), std::process::id()));
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };
-    let logs = Arc::new(client.log_sink());
+    let by_url = client.by_callback_urls();
+    let logs: Arc<dyn LogSink> = match &listening {
+        Some(_) => Arc::new(by_url.clone()),
+        None => Arc::new(client.log_sink()),
+    };
     let root = project.root().to_owned();
     let locations = DataLocations::new(data.clone(), layout.clone());
+    let workspace = (layout.tenant().clone(), layout.workspace().clone());
     let runners = Runners::new(project, locations, logs, clock.clone(), settings);
     let scanned = until_it_starts(&runners).await?;
-    let mut membership = Membership::new(client.clone(), &name, &options.queue, slots, data, layout)?;
+    let mut membership =
+        Membership::new(client.clone(), &name, &options.queue, slots, listening.is_some(), data, layout)?;
     membership.has_code(&scanned);
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -113,19 +125,36 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         _ = terminated.recv() => return Ok(Exit::Done),
     }
     let worker = membership.worker_id().to_owned();
+    let queues: Vec<Arc<str>> = options.queue.iter().map(|queue| queue.as_str().into()).collect();
+    let keys = servo_api::worker_keyring(&key);
+    let called = listening.map(|listening| {
+        let inbox = PushInbox::new(slots);
+        let endpoint =
+            WorkerEndpoint::new(inbox.clone(), keys.clone(), workspace, queues.clone(), clock.clone());
+        (listening.serve(endpoint), inbox)
+    });
+    let (source, callbacks): (Arc<dyn TaskSource>, Arc<dyn Callbacks>) = match &called {
+        Some((_, inbox)) => (inbox.clone(), Arc::new(by_url)),
+        None => (Arc::new(client.tasks_for(worker.as_str())), Arc::new(client.clone())),
+    };
     let working = Executor {
-        source: Arc::new(client.tasks_for(worker.as_str())),
-        queues: options.queue.iter().map(|queue| queue.as_str().into()).collect(),
-        callbacks: Arc::new(client.clone()),
-        keys: servo_api::worker_keyring(&key),
+        source,
+        queues,
+        callbacks,
+        keys,
         clock,
         worker: worker.as_str().into(),
         slots,
         function: Arc::new(runners.clone()),
+        spawner: Arc::new(ThreadSpawner::default()),
+        seed: getrandom::u64().unwrap_or_default(),
     }
     .start();
     let evaluator = Evaluator::start(Arc::new(client.clone()), runners.clone());
     eprintln!("{worker}: {slots} slots for {} (servo {version})", client.server());
+    if let Some((serving, _)) = &called {
+        eprintln!("{worker}: queues {} call {}", options.queue.join(", "), serving.url());
+    }
     tokio::select! {
         never = membership.keep_up(&runners, &root) => match never {},
         pressed = tokio::signal::ctrl_c() => pressed?,
@@ -134,6 +163,9 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     eprintln!("stopping: tasks have {} s to end", options.drain);
     evaluator.stop().await;
     membership.leave(true).await;
+    if let Some((serving, _)) = called {
+        serving.stop().await;
+    }
     tokio::select! {
         () = working.shutdown(Duration::from_secs(options.drain)) => {}
         never = membership.stay() => match never {},

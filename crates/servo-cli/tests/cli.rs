@@ -30,8 +30,10 @@ fn shown(directory: &Path, output: &Output) -> String {
         String::from_utf8_lossy(&output.stderr),
     );
     let text = text.replace(&directory.display().to_string(), "[dir]");
-    let words: Vec<String> = text.split_inclusive(char::is_whitespace).map(blot).collect();
-    words.concat().lines().map(|line| columns(line) + "\n").collect()
+    let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+    let before = std::iter::once("").chain(words.iter().copied());
+    let shown: String = words.iter().zip(before).map(|(word, before)| blot(word, before)).collect();
+    shown.lines().map(|line| columns(line) + "\n").collect()
 }
 
 /// Collapses runs of blanks: columns are as wide as the redacted text.
@@ -41,14 +43,16 @@ fn columns(line: &str) -> String {
     indent.to_owned() + &cells.collect::<Vec<_>>().join("  ")
 }
 
-fn blot(word: &str) -> String {
+fn blot(word: &str, before: &str) -> String {
     let (body, space) = word.split_at(word.trim_end().len());
     let bare = body.trim_end_matches([',', '.']);
     let rest = &body[bare.len()..];
     let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
         && bare.ends_with('s')
         && bare.chars().all(|c| c.is_ascii_digit() || "dhms".contains(c));
-    let is_number = bare.len() > 1 && bare.chars().all(|c| c.is_ascii_digit());
+    // How many batches there are depends on what came while one was written.
+    let is_variable = bare.len() > 1 || before == "batch ";
+    let is_number = is_variable && !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit());
     let shown = if is_number {
         "[n]"
     } else if bare.starts_with("run_") && bare.len() == 30 {

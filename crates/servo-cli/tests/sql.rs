@@ -83,6 +83,28 @@ fn queries_see_the_tables() {
 }
 
 #[test]
+fn a_result_is_written_to_a_file_whole_or_not_at_all() {
+    let demo = Demo::new();
+    let (csv, json) = (demo.root.path().join("runs.csv"), demo.root.path().join("runs.json"));
+    let query = "select state, count(*) as tasks from tasks group by state";
+    let told = demo.shown(&["sql", "-o", "runs.csv", query]);
+    assert!(told.starts_with("exit 0\n--- stdout\n--- stderr\n"), "{told}");
+    let printed = demo.command(&["sql", "--csv", query]).output().unwrap().stdout;
+    assert_eq!(std::fs::read(&csv).unwrap(), printed);
+    demo.shown(&["sql", "--output", "runs.json", query]);
+    let rows: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert!(rows[0]["tasks"].is_number(), "{rows}");
+    let failed = demo.shown(&["sql", "-o", "runs.csv", "select * from rusn"]);
+    assert!(failed.starts_with("exit 1\n"), "{failed}");
+    assert_eq!(std::fs::read(&csv).unwrap(), printed, "that of before is kept");
+    let names = std::fs::read_dir(demo.root.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with(".runs")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let wrong = demo.shown(&["sql", "-o", "runs.xlsx", query]);
+    assert!(wrong.starts_with("exit 2\n") && wrong.contains("ends with .csv or .json"), "{wrong}");
+}
+
+#[test]
 fn every_table_can_be_queried() {
     let demo = Demo::new();
     let listed = demo.command(&["sql", "--tables", "--json"]).output().unwrap();

@@ -150,44 +150,67 @@ ulid_type!(
 
 /// Accepts only the output of `Display`, so that text and id are one to one: upper case, no look-alike letters.
 fn parse_ulid(what: &'static str, text: &str) -> Result<Ulid, ParseError> {
-    let refuse = |at, problem| Err(ParseError::at_byte(what, text, at, problem));
-    let mut value = 0u128;
+    match text.as_bytes().try_into().ok().and_then(ulid_value) {
+        Some(value) => Ok(Ulid(value)),
+        None => Err(ulid_problem(what, text)),
+    }
+}
+
+/// Tables have many ids: their digits are read twelve and twelve side by side, and looked at once.
+fn ulid_value(digits: &[u8; LEN]) -> Option<u128> {
+    let value = |at: usize| CROCKFORD[usize::from(digits[at])];
+    let (first, second) = (value(0), value(1));
+    let (mut seen, mut high, mut low) = (first | second, 0u64, 0u64);
+    for at in 2..14 {
+        let (upper, lower) = (value(at), value(at + 12));
+        seen |= upper | lower;
+        high = high << 5 | u64::from(upper);
+        low = low << 5 | u64::from(lower);
+    }
+    let top = u128::from(first) << 5 | u128::from(second);
+    (seen < NO_DIGIT && first <= LAST_FIRST_DIGIT)
+        .then(|| top << 120 | u128::from(high) << 60 | u128::from(low))
+}
+
+/// Says where a text is not a ULID, and why.
+fn ulid_problem(what: &'static str, text: &str) -> ParseError {
+    let refuse = |at, problem| ParseError::at_byte(what, text, at, problem);
     for at in 0..LEN {
-        match text.as_bytes().get(at).map(|digit| (*digit, crockford_value(*digit))) {
-            Some((_, Some(digit))) if at == 0 && digit > LAST_FIRST_DIGIT => {
+        match text.as_bytes().get(at).map(|digit| (*digit, CROCKFORD[usize::from(*digit)])) {
+            Some((_, digit)) if at == 0 && digit != NO_DIGIT && digit > LAST_FIRST_DIGIT => {
                 return refuse(
                     at,
                     format!("the first character is at most {LAST_FIRST_DIGIT}, or it overflows 128 bits"),
                 );
             }
-            Some((_, Some(digit))) => value = value << 5 | u128::from(digit),
-            Some((b'a'..=b'z', None)) => return refuse(at, "letters are upper case".to_owned()),
-            Some((_, None)) => {
+            Some((b'a'..=b'z', _)) => return refuse(at, "letters are upper case".to_owned()),
+            Some((_, NO_DIGIT)) => {
                 return refuse(
                     at,
                     unexpected(text, at, "a digit or an upper-case letter other than I, L, O, U"),
                 );
             }
+            Some(_) => {}
             None => return refuse(at, format!("has {at} characters, expected {LEN}")),
         }
     }
-    if text.len() > LEN {
-        return refuse(LEN, format!("has {} characters, expected {LEN}", text.chars().count()));
-    }
-    Ok(Ulid(value))
+    refuse(LEN, format!("has {} characters, expected {LEN}", text.chars().count()))
 }
 
-fn crockford_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'A'..=b'H' => Some(digit - b'A' + 10),
-        b'J' | b'K' => Some(digit - b'J' + 18),
-        b'M' | b'N' => Some(digit - b'M' + 20),
-        b'P'..=b'T' => Some(digit - b'P' + 22),
-        b'V'..=b'Z' => Some(digit - b'V' + 27),
-        _ => None,
+/// Stands for a byte that is no digit: none of the five bits of one.
+const NO_DIGIT: u8 = 0b10_0000;
+
+/// The value of each byte as a digit of a ULID.
+const CROCKFORD: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let digits = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let mut value = 0;
+    while value < digits.len() {
+        values[digits[value] as usize] = value as u8;
+        value += 1;
     }
-}
+    values
+};
 
 #[cfg(test)]
 mod tests {
@@ -218,6 +241,21 @@ mod tests {
         assert_eq!(last_of_milli.timestamp_ms(), 4);
         assert_eq!(PutId::from_u128(u128::MAX).next(), None);
         assert_eq!(PutId::from_parts(u64::MAX, 0).timestamp_ms(), LAST_MILLI);
+    }
+
+    #[test]
+    fn every_byte_at_every_place_is_read_or_refused() {
+        let text = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
+        for at in 0..LEN {
+            for byte in (0..128u8).map(char::from) {
+                let mut changed = text.to_owned();
+                changed.replace_range(at..=at, byte.encode_utf8(&mut [0; 4]));
+                let read = changed.parse::<EventId>().map(|id| id.to_string());
+                let is_digit = byte.is_ascii_digit() || byte.is_ascii_uppercase() && !"ILOU".contains(byte);
+                let fits = at > 0 || ('0'..='7').contains(&byte);
+                assert_eq!(read.ok(), (is_digit && fits).then_some(changed), "{byte:?} at {at}");
+            }
+        }
     }
 
     #[test]

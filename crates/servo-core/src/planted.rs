@@ -64,11 +64,35 @@ pub enum Mistake {
     ChunkPlannedTwice,
     /// A chunk whose run was cancelled keeps the place of its backfill.
     ChunkPlaceKeptAfterCancel,
+    /// A fixed time that clocks show twice ticks both times.
+    DoubleTickAtEndOfDst,
+    /// The cursor of an evaluation counts although its sensor was changed meanwhile.
+    CursorWithoutCas,
+    /// A message that has failed is not tried again.
+    MessageForgotten,
+    /// A condition requests again what it has requested for the same change.
+    ConditionFiresTwice,
+    /// Whatever reads something stale is not stale itself unless that is so by itself.
+    StaleOneLevelShort,
+    /// A notification that could not be sent is not tried again.
+    NotificationForgotten,
+    /// A message that comes twice is run twice by an executor that is at its attempt already.
+    DuplicateMessageRun,
+    /// An executor runs what it was refused to begin.
+    RefusalIgnored,
+    /// An executor says what it has to say once, whether it was heard or not.
+    ReportNotRepeated,
+    /// An executor goes on with the token that it was given first.
+    RenewedTokenForgotten,
+    /// A task that is leased to a worker which never begins it is given to nobody else.
+    LeaseForgotten,
+    /// The message of a leased task is acknowledged before anybody has asked to begin it.
+    LeaseSettledAtOnce,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 41] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -98,6 +122,18 @@ impl Mistake {
         Self::QueuePlaceLeaked,
         Self::ChunkPlannedTwice,
         Self::ChunkPlaceKeptAfterCancel,
+        Self::DoubleTickAtEndOfDst,
+        Self::CursorWithoutCas,
+        Self::MessageForgotten,
+        Self::ConditionFiresTwice,
+        Self::StaleOneLevelShort,
+        Self::NotificationForgotten,
+        Self::DuplicateMessageRun,
+        Self::RefusalIgnored,
+        Self::ReportNotRepeated,
+        Self::RenewedTokenForgotten,
+        Self::LeaseForgotten,
+        Self::LeaseSettledAtOnce,
     ];
 }
 

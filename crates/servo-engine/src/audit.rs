@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{BackfillChange, Input, NotificationChange, ScheduleChange, SensorChange, Verdict};
+use crate::command::{BackfillChange, ChangeNamed, Input, NamedChange, ResetCursor, SendTest, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -86,6 +86,22 @@ impl Act {
         if force { Self::FORCE_CANCEL } else { Self::CANCEL }
     }
 
+    /// The act that a change of something with a name asks for, and who asks.
+    fn of_named<'c, D, X>(
+        command: &'c ChangeNamed<NamedChange<D, X>>,
+        [define, pause, resume, remove]: [&'static str; 4],
+        own: impl FnOnce(&X) -> &'static str,
+    ) -> (Self, &'c Caller) {
+        let action = match &command.change {
+            NamedChange::Create(_) | NamedChange::Redefine(_) => define,
+            NamedChange::Pause => pause,
+            NamedChange::Resume => resume,
+            NamedChange::Remove => remove,
+            NamedChange::Own(change) => own(change),
+        };
+        (Self::new(action, &command.name, ""), &command.caller)
+    }
+
     /// The act that a command asks for, and who asks. Reports of workers and queues are none.
     fn of(input: &Input) -> Option<(Self, &Caller)> {
         match input {
@@ -135,28 +151,19 @@ impl Act {
                 let action = Self::pause_action(command.paused);
                 Some((Self::new(action, &command.scope, command.reason.as_str()), &command.caller))
             }
-            Input::ChangeSchedule(command) => {
-                let action = match &command.change {
-                    ScheduleChange::Create(_) | ScheduleChange::Redefine(_) => Self::DEFINE_SCHEDULE,
-                    ScheduleChange::Pause => Self::PAUSE_SCHEDULE,
-                    ScheduleChange::Resume => Self::RESUME_SCHEDULE,
-                    ScheduleChange::Remove => Self::REMOVE_SCHEDULE,
-                };
-                Some((Self::new(action, &command.schedule, ""), &command.caller))
-            }
+            Input::ChangeSchedule(command) => Some(Self::of_named(
+                command,
+                [Self::DEFINE_SCHEDULE, Self::PAUSE_SCHEDULE, Self::RESUME_SCHEDULE, Self::REMOVE_SCHEDULE],
+                |never| match *never {},
+            )),
             Input::TriggerSchedule(command) => {
                 Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
             }
-            Input::ChangeSensor(command) => {
-                let action = match &command.change {
-                    SensorChange::Create(_) | SensorChange::Redefine(_) => Self::DEFINE_SENSOR,
-                    SensorChange::Pause => Self::PAUSE_SENSOR,
-                    SensorChange::Resume => Self::RESUME_SENSOR,
-                    SensorChange::Remove => Self::REMOVE_SENSOR,
-                    SensorChange::ResetCursor(_) => Self::RESET_SENSOR,
-                };
-                Some((Self::new(action, &command.sensor, ""), &command.caller))
-            }
+            Input::ChangeSensor(command) => Some(Self::of_named(
+                command,
+                [Self::DEFINE_SENSOR, Self::PAUSE_SENSOR, Self::RESUME_SENSOR, Self::REMOVE_SENSOR],
+                |ResetCursor(_)| Self::RESET_SENSOR,
+            )),
             Input::PushMessage(command) => {
                 Some((Self::new(Self::PUSH_SENSOR, &command.sensor, &*command.message_id), &command.caller))
             }
@@ -183,18 +190,16 @@ impl Act {
                 let action = Self::condition_action(command.paused);
                 Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
             }
-            Input::ChangeNotification(command) => {
-                let action = match &command.change {
-                    NotificationChange::Create(_) | NotificationChange::Redefine(_) => {
-                        Self::DEFINE_NOTIFICATION
-                    }
-                    NotificationChange::Pause => Self::PAUSE_NOTIFICATION,
-                    NotificationChange::Resume => Self::RESUME_NOTIFICATION,
-                    NotificationChange::Remove => Self::REMOVE_NOTIFICATION,
-                    NotificationChange::Test => Self::TEST_NOTIFICATION,
-                };
-                Some((Self::new(action, &command.rule, ""), &command.caller))
-            }
+            Input::ChangeNotification(command) => Some(Self::of_named(
+                command,
+                [
+                    Self::DEFINE_NOTIFICATION,
+                    Self::PAUSE_NOTIFICATION,
+                    Self::RESUME_NOTIFICATION,
+                    Self::REMOVE_NOTIFICATION,
+                ],
+                |SendTest| Self::TEST_NOTIFICATION,
+            )),
             Input::Deny(command) => {
                 Some((Self::new(command.permission, &command.subject, ""), &command.caller))
             }

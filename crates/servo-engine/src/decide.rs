@@ -22,7 +22,7 @@ mod workers;
 
 pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
 use launch::newest;
-pub(crate) use launch::{launch, request_run};
+pub(crate) use launch::{NoRun, launch, request_run};
 
 use std::sync::Arc;
 
@@ -188,6 +188,10 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
             used: queued as u64,
         });
     }
+    if let (Some(0), Some(limit)) = (state.daily_runs_left(now), settings.max_daily_runs) {
+        let (limit, left) = (u64::from(limit), state.head.daily_runs.left(now));
+        return Decision::refuse(Refusal::DailyRuns { limit, used: state.runs_on_day(now), left });
+    }
     let (tasks, limit) = (plan.tasks().len(), state.settings().max_tasks_per_run);
     if tasks > limit as usize {
         return Decision::refuse(Refusal::Quota {
@@ -267,8 +271,13 @@ fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
     } else if run.cancel.is_some() {
         return Decision::unchanged();
     }
-    let event =
-        RunCancelRequested { run_id, reason: command.reason.clone(), force: command.force, silent_since };
+    let event = RunCancelRequested {
+        run_id,
+        reason: command.reason.clone(),
+        force: command.force,
+        silent_since,
+        by_system: false,
+    };
     Decision::change(EventData::RunCancelRequested(event), command.caller.principal.clone())
 }
 
@@ -464,11 +473,14 @@ fn workers_lost(state: &State, prefix: &str) -> Decision {
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
             let theirs = task.worker().is_some_and(|worker| worker.starts_with(prefix));
-            // An attempt that a queue may have lost is handed out again, unless it cannot read the same data any more.
+            // An attempt that a queue may have lost is handed out again, unless it cannot read the same data any more,
+            // or the message that led it is not sent again.
+            let waits = |task: &Task| task.has_open_attempt() && task.state != TaskState::Running;
+            let is_handed_out = |task: &Task| waits(task) && work::can_be_repeated(state, run, task);
+            let is_led =
+                |leader| run.tasks.iter().any(|task| task.attempt_id == Some(leader) && is_handed_out(task));
             let is_lost = (task.state == TaskState::Running && theirs)
-                || (task.has_open_attempt()
-                    && task.state != TaskState::Running
-                    && !work::can_be_repeated(state, run, task));
+                || (waits(task) && !(is_handed_out(task) && task.leader().is_none_or(is_led)));
             if let (true, Some(attempt_id)) = (is_lost, task.attempt_id) {
                 let attempt =
                     Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id };

@@ -18,6 +18,8 @@ mod problem;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use automation::SENSOR_SECRETS;
+pub(crate) use automation::foreign_sensor;
 pub use conditions::Condition;
 pub(crate) use conditions::opening_and_closing;
 pub use manifest::{

@@ -1,7 +1,7 @@
 //! Sets of dependencies: many tasks that all wait for the same many tasks, without an edge for each pair (ADR-118).
 //!
-//! What becomes of an edge between two such tasks follows from the task that must end first, and is the same for all
-//! that wait. So nothing is kept per pair: a set is two lists of positions.
+//! An edge between two such tasks resolves as the task that must end first has ended, which is the same for all that
+//! wait. So nothing is kept per pair: a set is two lists of positions.
 
 use serde::{Deserialize, Serialize};
 

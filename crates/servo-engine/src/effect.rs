@@ -73,15 +73,33 @@ impl Effect {
     }
 }
 
-/// An attempt that a queue must take.
+/// Attempts that a queue must take in one message: nearly always one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The attempt.
+    /// The attempt that the message is named after.
     pub attempt: Attempt,
+    /// Attempts of further partitions that the same call of the function makes (ADR-210).
+    pub followers: Vec<HandedOut>,
     /// The queue.
     pub queue: Arc<str>,
     /// Longest it may run.
     pub timeout: Millis,
+    /// The resolved work; none if the asset is no longer deployed.
+    pub work: Option<Arc<Work>>,
+}
+
+impl Dispatch {
+    /// The attempts that are handed out, the leading one first.
+    pub fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        std::iter::once(&self.attempt).chain(self.followers.iter().map(|follower| &follower.attempt))
+    }
+}
+
+/// An attempt that is handed out with another, and its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandedOut {
+    /// The attempt.
+    pub attempt: Attempt,
     /// The resolved work; none if the asset is no longer deployed.
     pub work: Option<Arc<Work>>,
 }

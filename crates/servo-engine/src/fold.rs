@@ -14,6 +14,7 @@ mod expiry;
 mod freshness;
 pub(crate) mod incidents;
 mod materializations;
+mod named;
 mod notifications;
 mod outputs;
 mod partition_life;

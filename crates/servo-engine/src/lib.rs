@@ -23,6 +23,7 @@
 //! ```
 
 mod audit;
+mod calls;
 mod chunks;
 mod command;
 pub mod conditions;
@@ -59,18 +60,19 @@ pub mod testing;
 pub mod why;
 pub mod work;
 
+pub use calls::MAX_CALL;
 pub use command::{
-    ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
+    ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangeNamed,
     ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
     CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
-    MarkPartitions, NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage, RegisterWorker,
-    RenameAsset, Reply, Report, RestorePartitions, RetryNow, Review, RunPlan, RunReply, ScheduleChange,
-    SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WipePartitions,
-    WorkerLeaves,
+    MarkPartitions, NamedChange, NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage,
+    RegisterWorker, RenameAsset, Reply, Report, ResetCursor, RestorePartitions, RetryNow, Review, RunPlan,
+    RunReply, ScheduleChange, SendTest, SensorChange, StartWith, Started, StoredRunKey, TriggerRun,
+    TriggerSchedule, Verdict, WipePartitions, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
-pub use effect::{AssetMove, Discard, Dispatch, Effect, Expired, Promotion, Release};
+pub use effect::{AssetMove, Discard, Dispatch, Effect, Expired, HandedOut, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
@@ -90,11 +92,12 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState,
-    Counts, Cursor, Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized,
-    Messages, NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
+    ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, CancelCause, Checked, ConditionRequest,
+    ConditionState, Counts, Cursor, DailyRuns, Deadline, Defined, Definition, Deployment, Due, Edge,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, Named, NamedMap, NewerEvent,
+    NotificationRule, PackedStatuses, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
     PendingTick, RestoreError, RestoredStatuses, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems,
-    SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
+    SharedMap, SharedVec, Snapshot, State, Success, Task, TaskPhase, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

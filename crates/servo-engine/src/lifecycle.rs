@@ -183,6 +183,8 @@ named_enum! {
         TasksFailed = "tasks_failed",
         /// A user cancelled it.
         UserCancelled = "user_cancelled",
+        /// It was cancelled with what it belongs to, such as a backfill; nobody asked for that of the run itself.
+        SystemCancelled = "system_cancelled",
         /// It took too long.
         TimedOut = "timed_out",
     }

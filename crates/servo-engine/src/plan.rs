@@ -48,6 +48,9 @@ pub struct TaskOptions {
     /// Further assets that the same task materializes, beside that of its key and for the same partition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<AssetKey>,
+    /// Whether one call of the function makes this and all other partitions of the asset in the run (ADR-210).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single_call: bool,
     /// Assets that it reads as they were before, if a check blocks them in the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previous: Vec<AssetKey>,

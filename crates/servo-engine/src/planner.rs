@@ -351,6 +351,7 @@ fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
         pool: def.pool.as_deref().map(Into::into),
         compute: def.compute.clone(),
         outputs,
+        single_call: def.single_call,
         previous: Vec::new(),
         config: BTreeMap::new(),
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp, sha256_hex};
+use servo_core::{AssetKey, AttemptId, MaterializationId, PartitionKey, Timestamp, sha256_hex};
 
 use crate::definitions::Severity;
 use crate::work::WorkPiece;
@@ -37,6 +37,9 @@ pub struct Provenance {
     /// it reads nothing that was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_as_of: Option<Timestamp>,
+    /// The attempt that leads the call which makes several partitions, this one among them (ADR-210).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<AttemptId>,
 }
 
 /// A check that an attempt has to report.

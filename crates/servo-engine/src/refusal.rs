@@ -149,6 +149,8 @@ pub enum Refusal {
     Forbidden { permission: &'static str, role: &'static str },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
+    #[error("quota max_daily_runs is used up: {used} of {limit}; the day ends in {left}, at 00:00 UTC")]
+    DailyRuns { limit: u64, used: u64, left: Millis },
 }
 
 impl Refusal {
@@ -198,9 +200,10 @@ impl Refusal {
             | Refusal::BadMessageId { .. }
             | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. } => "invalid_request",
-            Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } | Refusal::Quota { .. } => {
-                "quota_exceeded"
-            }
+            Refusal::TooManyPartitions { .. }
+            | Refusal::TooManyAssets { .. }
+            | Refusal::Quota { .. }
+            | Refusal::DailyRuns { .. } => "quota_exceeded",
         }
     }
 
@@ -250,9 +253,10 @@ impl Refusal {
             | Refusal::BadMessageId { .. }
             | Refusal::TooLarge { .. }
             | Refusal::CannotTrigger { .. } => RefusalKind::Invalid,
-            Refusal::Quota { .. } | Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } => {
-                RefusalKind::Quota
-            }
+            Refusal::Quota { .. }
+            | Refusal::DailyRuns { .. }
+            | Refusal::TooManyPartitions { .. }
+            | Refusal::TooManyAssets { .. } => RefusalKind::Quota,
         }
     }
 }

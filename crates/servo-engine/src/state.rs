@@ -11,18 +11,22 @@ mod capacity;
 mod changes;
 mod code_versions;
 mod conditions;
+mod daily_runs;
 mod dedup;
 mod definitions;
 mod dynamic;
 mod freshness;
 pub(crate) mod index;
+mod indexed;
 mod messages;
+mod named;
 mod newer_event;
 mod notifications;
 mod partition_status;
 mod pauses;
 mod prior_status;
 mod quarantine;
+mod recent;
 mod renames;
 mod run;
 mod run_keys;
@@ -41,28 +45,30 @@ pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
 pub use conditions::{ConditionRequest, ConditionState};
+pub use daily_runs::DailyRuns;
 pub use definitions::Deployment;
 pub use freshness::AssetFreshness;
 pub use index::{Deadline, Due, TaskRef};
 pub use messages::Messages;
+pub use named::{Defined, Definition, Named, NamedMap};
 pub use newer_event::NewerEvent;
 pub use notifications::NotificationRule;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
-pub use run::{Cancel, Counts, Edge, Run, RunSet};
+pub use run::{Cancel, CancelCause, Counts, Edge, Run, RunSet};
 pub use schedules::{PendingTick, Schedule};
 pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
-pub use statuses::RestoredStatuses;
-pub use task::{Execution, PastAttempt, RetryTimer, Task};
+pub use statuses::{PackedStatuses, RestoredStatuses};
+pub use task::{Execution, PastAttempt, RetryTimer, Task, TaskPhase};
 pub use view::Snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, SensorId,
-    TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, Fingerprint, Millis, PartitionKey, RunId, TaskKey, TenantId, Timestamp,
+    WorkspaceId,
 };
 
 pub(crate) use answers::AnswerIndex;
@@ -81,6 +87,7 @@ pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
+pub(crate) use recent::Recent;
 pub(crate) use renames::Renames;
 pub(crate) use run::LastFound;
 pub(crate) use run_keys::RunKeyIndex;
@@ -93,21 +100,12 @@ pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
 
 use crate::definitions::{AssetDef, Definitions};
-use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
-use crate::fold::{self, At, conditions as folded};
-use crate::lifecycle::BackfillState;
 use crate::rows::{
-    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
-    PartitionStatusRow, PauseRow, QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
-    SettingRow, WorkerRow,
+    AuditRow, CheckResultRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
+    QuarantineRow, RunKeyConflictRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
-
-/// Backfills of which nothing can change any more and that are kept in memory, and ranges of partitions that they have
-/// together.
-const RECENT_BACKFILLS: usize = 1_000;
-const RECENT_RANGES: usize = 100_000;
 
 /// Open attempts that make an asset, in runs that go on: what they store will count.
 pub(crate) fn making<'a>(state: &'a State, asset: &'a AssetKey) -> impl Iterator<Item = (TaskRef, &'a Task)> {
@@ -174,6 +172,7 @@ impl State {
                 last_event_at: Timestamp::EPOCH,
                 elapsed: Millis::ZERO,
                 unknown_events: 0,
+                daily_runs: DailyRuns::default(),
             },
             runs: SharedMap::default(),
             recent: SharedMap::default(),
@@ -274,6 +273,11 @@ impl State {
         self.changes.inputs.iter()
     }
 
+    /// Results of checks that have not been taken by [`State::take_delta`] yet, oldest first.
+    pub fn unwritten_checks(&self) -> impl DoubleEndedIterator<Item = &CheckResultRow> {
+        self.changes.checks.iter()
+    }
+
     /// Folds events that are in no log, for somebody who only reads: nobody has done what they say.
     pub fn suppose(&mut self, events: &[Event]) {
         let audit = self.changes.audit.clone();
@@ -298,6 +302,22 @@ impl State {
         self.settings.max_concurrent_runs.saturating_sub(self.index.at_work) as usize
     }
 
+    /// Runs that were asked for on the day of a time.
+    pub fn runs_on_day(&self, at: Timestamp) -> u64 {
+        self.head.daily_runs.on(at)
+    }
+
+    /// Runs that may still be asked for on the day of a time; none if there is no limit.
+    pub(crate) fn daily_runs_left(&self, at: Timestamp) -> Option<u64> {
+        let limit = u64::from(self.settings.max_daily_runs?);
+        Some(limit.saturating_sub(self.runs_on_day(at)))
+    }
+
+    /// The end of the day of a time, if no more runs may be asked for before it.
+    pub(crate) fn full_until(&self, at: Timestamp) -> Option<Timestamp> {
+        (self.daily_runs_left(at) == Some(0)).then(|| self.head.daily_runs.ends(at))
+    }
+
     /// Scopes that are paused, or were once.
     pub fn pauses(&self) -> impl DoubleEndedIterator<Item = &PauseRow> {
         self.pauses.rows()
@@ -318,6 +338,11 @@ impl State {
         self.index.outstanding
     }
 
+    /// Those of them that no worker has begun.
+    pub fn queued_tasks(&self) -> u32 {
+        self.index.queued_tasks()
+    }
+
     /// Tasks that wait for a slot.
     pub fn waiting(&self) -> usize {
         self.index.waiting
@@ -326,6 +351,13 @@ impl State {
     /// The time of the next deadline.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.index.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a message of a sensor or a notification waits for a try.
+    pub fn awaits_try(&self) -> bool {
+        let waits =
+            |sensor: &Sensor| sensor.removed_at.is_none() && !sensor.paused && !sensor.messages.is_empty();
+        !self.index.notifications.is_empty() || self.sensors().any(waits)
     }
 
     /// The first deadline that has not passed.
@@ -495,409 +527,8 @@ impl State {
         self.run_keys.published(through);
     }
 
-    /// A schedule by its name or its id, unless it was removed.
-    pub fn schedule(&self, name: &str) -> Option<&Schedule> {
-        self.schedules.find(name).filter(|schedule| schedule.removed_at.is_none()).map(|schedule| &**schedule)
-    }
-
-    /// The id of a schedule that is or was there, by its name or its id.
-    pub fn schedule_id(&self, name: &str) -> Option<ScheduleId> {
-        self.schedules.find(name).map(|schedule| schedule.id)
-    }
-
-    /// The schedules that are there, by name.
-    pub fn schedules(&self) -> impl DoubleEndedIterator<Item = &Schedule> {
-        let live = self.schedules.by_name().filter(|schedule| schedule.removed_at.is_none());
-        live.map(|schedule| &**schedule)
-    }
-
-    /// The next ticks of a schedule after a time, at most so many; why there are none if its texts cannot be read.
-    pub fn next_ticks(
-        &self,
-        schedule: &Schedule,
-        after: Timestamp,
-        count: usize,
-    ) -> Result<Vec<Timestamp>, String> {
-        let ticks = self.schedules.ticks_of(&schedule.definition)?;
-        Ok(std::iter::successors(ticks.next(after), |last| ticks.next(*last)).take(count).collect())
-    }
-
-    /// The newest ticks of all schedules, from the last to the first, with those that the tables do not have yet.
-    pub fn recent_ticks(&self) -> impl Iterator<Item = &ScheduleTickRow> {
-        let left = self.changes.ended_ticks.iter();
-        let mut left: Vec<_> = left.map(|row| &**row).collect();
-        left.reverse();
-        self.schedules.ticks().values().rev().map(|row| &**row).chain(left)
-    }
-
-    /// A sensor by its name or its id, unless it was removed.
-    pub fn sensor(&self, name: &str) -> Option<&Sensor> {
-        self.sensors.find(name).filter(|sensor| sensor.removed_at.is_none()).map(|sensor| &**sensor)
-    }
-
-    /// The id of a sensor that is or was there, by its name or its id.
-    pub fn sensor_id(&self, name: &str) -> Option<SensorId> {
-        self.sensors.find(name).map(|sensor| sensor.id)
-    }
-
-    /// The sensors that are there, by name.
-    pub fn sensors(&self) -> impl DoubleEndedIterator<Item = &Sensor> {
-        let live = self.sensors.by_name().filter(|sensor| sensor.removed_at.is_none());
-        live.map(|sensor| &**sensor)
-    }
-
-    /// The newest evaluations of all sensors, from the last to the first, with those that the tables do not have yet.
-    pub fn recent_evals(&self) -> impl Iterator<Item = &SensorEvalRow> {
-        let left = self.changes.ended_evals.iter();
-        let mut left: Vec<_> = left.map(|row| &**row).collect();
-        left.reverse();
-        self.sensors.evals().values().rev().map(|row| &**row).chain(left)
-    }
-
-    /// Whether a result of a call would still count.
-    pub fn waits_for(&self, evaluation: &Evaluation) -> bool {
-        let id = evaluation.evaluation_id;
-        match evaluation.subject {
-            Subject::Schedule(schedule) => {
-                let pending = self.schedules.get(schedule).and_then(|schedule| schedule.evaluating.as_ref());
-                pending.is_some_and(|pending| pending.evaluation_id == id)
-            }
-            Subject::Sensor(sensor) => {
-                let pending = self.sensors.get(sensor).and_then(|sensor| sensor.evaluating.as_ref());
-                pending.is_some_and(|pending| pending.evaluation_id == id)
-            }
-        }
-    }
-
-    /// The freshness of an asset as it was last decided; none if it has no policy.
-    pub fn asset_freshness(&self, asset: &AssetKey) -> Option<&AssetFreshness> {
-        self.freshness.get(asset)
-    }
-
-    /// The freshness of all deployed assets that have a policy, by key.
-    pub fn asset_freshnesses(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, &AssetFreshness)> {
-        self.freshness.iter()
-    }
-
-    /// A backfill.
-    pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
-        self.backfills.get(id).map(|backfill| &**backfill)
-    }
-
-    /// Backfills that left memory and that the tables do not have yet.
-    pub fn ended_backfills(&self) -> impl Iterator<Item = &BackfillRow> {
-        self.changes.ended_backfills.iter().map(|row| &**row)
-    }
-
-    /// All backfills in memory, from the first to the last.
-    pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
-        self.backfills.values().map(|backfill| &**backfill)
-    }
-
-    /// Whether another chunk of a backfill may be at work.
-    pub(crate) fn has_room_for_chunks(&self) -> bool {
-        self.index.chunks_at_work < self.settings.max_backfill_concurrency
-    }
-
-    /// The limit that keeps a backfill from planning its next chunk, in words; none if it does not wait for one.
-    pub fn backfill_waits(&self, backfill: &Backfill) -> Option<String> {
-        let has_own_room = backfill.active.len() < backfill.definition.max_concurrent_runs as usize;
-        let is_held = backfill.state == BackfillState::Running && has_own_room && !self.has_room_for_chunks();
-        is_held.then(|| {
-            format!(
-                "{} chunks of backfills are at work, and max_backfill_concurrency is {}",
-                self.index.chunks_at_work, self.settings.max_backfill_concurrency
-            )
-        })
-    }
-
-    /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
-    pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
-        let left = self.changes.ended_chunks.iter();
-        self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
-    }
-
-    /// The automation condition of an asset.
-    pub fn condition(&self, asset: &AssetKey) -> Option<&ConditionState> {
-        self.conditions.get(asset).map(|state| &**state)
-    }
-
-    /// All automation conditions, by asset.
-    pub fn conditions(&self) -> impl DoubleEndedIterator<Item = &ConditionState> {
-        self.conditions.values().map(|state| &**state)
-    }
-
-    /// The requests of a partition by a condition that still matter.
-    pub fn condition_request(
-        &self,
-        asset: &AssetKey,
-        partition: Option<&PartitionKey>,
-    ) -> Option<&ConditionRequest> {
-        self.conditions.request(asset, partition)
-    }
-
-    /// The newest evaluations of conditions, from the last to the first, with those that the tables do not have yet.
-    pub fn recent_condition_evaluations(&self) -> impl Iterator<Item = &ConditionEvaluationRow> {
-        let left = self.changes.ended_evaluations.iter();
-        let mut left: Vec<_> = left.map(|row| &**row).collect();
-        left.reverse();
-        self.conditions.evaluations().values().rev().map(|row| &**row).chain(left)
-    }
-
-    /// The first event that requested a run which makes a partition and is not over. Known while there are conditions.
-    pub(crate) fn making(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<EventId> {
-        self.conditions.making(asset, partition)
-    }
-
-    /// Fills in what is being made, from the runs.
-    pub(crate) fn follow_making(&mut self) {
-        let runs: Vec<Arc<Run>> = self.runs.values().cloned().collect();
-        self.conditions.follow(runs.iter().map(|run| &**run));
-    }
-
-    /// Keeps the requests of a partition.
-    pub(crate) fn put_condition_request(
-        &mut self,
-        asset: &AssetKey,
-        partition: Option<&PartitionKey>,
-        request: ConditionRequest,
-    ) {
-        self.conditions.put_request(asset, partition, request);
-        self.changes.condition_requests.insert((asset.clone(), partition.cloned()));
-    }
-
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
         snapshot::take(self)
-    }
-
-    /// The indexes as they follow from the rows.
-    pub(crate) fn fresh_index(&self) -> Index {
-        let mut index = Index::of(self.runs.values().map(|run| &**run), &self.settings, &self.pauses);
-        let due = self.schedules.values().filter_map(|schedule| Some((schedule.due_at()?, schedule.id)));
-        index.due = due.map(|(at, id)| (at, Due::Schedule(id))).collect();
-        let due = self.sensors.values().filter_map(|sensor| Some((sensor.due_at()?, Due::Sensor(sensor.id))));
-        index.due.extend(due);
-        let open = self.backfills.values().filter(|backfill| backfill.is_open());
-        index.backfills = open.map(|backfill| backfill.id).collect();
-        let due = self.freshness.iter().filter_map(|(asset, it)| Some((it.due_at?, asset.clone())));
-        index.freshness = due.collect();
-        index.expiring = self.all_expiring();
-        index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
-        let due = self.notifications.rows();
-        index.notifications = due
-            .filter_map(|row| Some((notifications::due_at(row)?, row.notification_id.as_str().into())))
-            .collect();
-        index
-    }
-
-    /// Fills the indexes from the runs: on load, and when settings or pauses have changed.
-    pub(crate) fn rebuild_index(&mut self) {
-        self.index = self.fresh_index();
-    }
-
-    /// Changes a task through its indexes, so that they cannot disagree with it.
-    pub(crate) fn change_task(
-        &mut self,
-        run: RunId,
-        task: u32,
-        version: EventId,
-        change: impl FnOnce(&mut Task),
-    ) {
-        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
-        let before = index::keys_of(owner, task, &self.settings, &self.pauses);
-        let subject = &mut owner.tasks[task as usize];
-        let old = subject.side_rows();
-        let was_over = subject.state.is_terminal();
-        change(subject);
-        subject.version = subject.version.max(version);
-        if subject.state.is_terminal() {
-            subject.finished_event.get_or_insert(version);
-        }
-        self.changes.replaced(run, &subject.key, old, subject.side_rows());
-        self.changes.task(run, task);
-        let is_over = !was_over && subject.state.is_terminal() && subject.makes_data();
-        let over = (is_over && !self.conditions.is_empty()).then(|| {
-            let partition = subject.key.partition_str().map(Arc::from);
-            (subject.assets().collect(), partition, subject.inputs_as_of)
-        });
-        let requested = owner.requested;
-        let after = index::keys_of(owner, task, &self.settings, &self.pauses);
-        self.index.replace(TaskRef { run, task }, before, after);
-        if let Some((assets, partition, read)) = over {
-            folded::task_over(self, assets, partition.as_ref(), requested, read, version);
-        }
-    }
-
-    /// Changes a run's own fields through its indexes.
-    pub(crate) fn change_run(&mut self, run: RunId, version: EventId, change: impl FnOnce(&mut Run)) {
-        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
-        let before = index::run_keys_of(owner, &self.settings);
-        change(owner);
-        owner.version = owner.version.max(version);
-        self.changes.run(run);
-        let after = index::run_keys_of(owner, &self.settings);
-        self.index.replace_run(run, before, after);
-    }
-
-    /// Adds a schedule with its index.
-    pub(crate) fn add_schedule(&mut self, schedule: Schedule) {
-        let id = schedule.id;
-        self.index.replace_due(Due::Schedule(id), None, schedule.due_at());
-        self.schedules.insert(schedule);
-        self.changes.schedules.insert(id);
-        self.changes.schedule_definitions.insert(id);
-    }
-
-    /// Changes a schedule through its index.
-    pub(crate) fn change_schedule(
-        &mut self,
-        id: ScheduleId,
-        version: EventId,
-        change: impl FnOnce(&mut Schedule),
-    ) {
-        let Some(schedule) = self.schedules.get_mut(id) else { return };
-        let (before, definition) = (schedule.due_at(), schedule.definition_version);
-        let status = schedule.status();
-        change(schedule);
-        schedule.version = schedule.version.max(version);
-        if schedule.definition_version != definition {
-            self.changes.schedule_definitions.insert(id);
-        }
-        self.changes.schedules.insert(id);
-        let has_other_status = schedule.status() != status;
-        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
-        if has_other_status {
-            let at = At { id: version, time: self.head.last_event_at };
-            fold::incidents::schedule_changed(self, at, id, status);
-        }
-    }
-
-    /// Adds a sensor with its indexes.
-    pub(crate) fn add_sensor(&mut self, sensor: Sensor) {
-        let id = sensor.id;
-        self.index.replace_due(Due::Sensor(id), None, sensor.due_at());
-        self.sensors.insert(sensor);
-        self.changes.sensors.insert(id);
-        self.changes.sensor_definitions.insert(id);
-    }
-
-    /// Changes a sensor through its indexes.
-    pub(crate) fn change_sensor(&mut self, id: SensorId, at: At, change: impl FnOnce(&mut Sensor)) {
-        let Some(sensor) = self.sensors.get_mut(id) else { return };
-        let (before, definition) = (sensor.due_at(), sensor.definition_version);
-        let status = sensor.status();
-        change(sensor);
-        sensor.version = sensor.version.max(at.id);
-        sensor.changed_at = at.time;
-        let (after, is_defined_anew) = (sensor.due_at(), sensor.definition_version != definition);
-        let has_other_status = sensor.status() != status;
-        self.changes.sensors.insert(id);
-        self.index.replace_due(Due::Sensor(id), before, after);
-        if is_defined_anew {
-            self.changes.sensor_definitions.insert(id);
-            self.sensors.watch(id);
-        }
-        if has_other_status {
-            fold::incidents::sensor_changed(self, at, id, status);
-        }
-    }
-
-    /// Changes which runs of a schedule are active: follows from the runs, so that no row of it changes.
-    pub(crate) fn change_schedule_runs(&mut self, id: ScheduleId, change: impl FnOnce(&mut BTreeSet<RunId>)) {
-        let Some(schedule) = self.schedules.get_mut(id) else { return };
-        let before = schedule.due_at();
-        change(&mut schedule.active);
-        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
-    }
-
-    /// Changes the status of a partition through its index.
-    pub(crate) fn change_status<R>(
-        &mut self,
-        asset: &AssetKey,
-        partition: Option<&PartitionKey>,
-        change: impl FnOnce(&mut Statuses) -> R,
-    ) -> R {
-        let Some(after) = self.expires_after(asset) else { return change(&mut self.statuses) };
-        let expires = |statuses: &Statuses| statuses.get(asset, partition)?.expires_at(after);
-        let before = expires(&self.statuses);
-        let changed = change(&mut self.statuses);
-        self.index.replace_expiry(asset, partition, before, expires(&self.statuses));
-        changed
-    }
-
-    /// When the next partition expires.
-    pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.index.expiring.first().map(|(at, ..)| *at)
-    }
-
-    /// For how long a materialization of a deployed asset counts; none if for ever.
-    pub(crate) fn expires_after(&self, asset: &AssetKey) -> Option<Millis> {
-        self.definitions.get(asset)?.expires_after_ms
-    }
-
-    /// When partitions of assets expire, of all assets that say so.
-    fn all_expiring(&self) -> BTreeSet<(Timestamp, AssetKey, Option<PartitionKey>)> {
-        let assets = self.definitions.iter().filter(|(_, asset, _)| asset.expires_after_ms.is_some());
-        assets.flat_map(|(key, _, _)| self.expiring(key)).collect()
-    }
-
-    /// When the partitions of an asset expire.
-    pub(crate) fn expiring(
-        &self,
-        asset: &AssetKey,
-    ) -> impl Iterator<Item = (Timestamp, AssetKey, Option<PartitionKey>)> {
-        let after = self.expires_after(asset);
-        let known = after.into_iter().flat_map(|_| self.statuses.of_asset(asset));
-        known.filter_map(move |(text, status)| {
-            let at = status.expires_at(after?)?;
-            let key =
-                text.map(|text| PartitionKey::parse(&text).expect("the text of a partition key parses"));
-            Some((at, asset.clone(), key))
-        })
-    }
-
-    /// Sets the freshness of an asset through its index, or removes it.
-    pub(crate) fn change_freshness(&mut self, asset: &AssetKey, freshness: Option<AssetFreshness>) {
-        let before = self.freshness.get(asset).and_then(|known| known.due_at);
-        if let Some(due) = before {
-            self.index.freshness.remove(&(due, asset.clone()));
-        }
-        if let Some(due) = freshness.as_ref().and_then(|freshness| freshness.due_at) {
-            self.index.freshness.insert((due, asset.clone()));
-        }
-        self.freshness.put(asset, freshness);
-        self.changes.freshness.insert(asset.clone());
-    }
-
-    /// Changes a backfill through its index.
-    pub(crate) fn change_backfill(
-        &mut self,
-        id: BackfillId,
-        version: EventId,
-        change: impl FnOnce(&mut Backfill),
-    ) {
-        let Some(backfill) = self.backfills.get_mut(id) else { return };
-        let at_work = backfill.active.len() as u32;
-        change(backfill);
-        backfill.version = backfill.version.max(version);
-        self.index.chunks_at_work = self.index.chunks_at_work - at_work + backfill.active.len() as u32;
-        if backfill.is_open() {
-            self.index.backfills.insert(id);
-        } else {
-            self.index.backfills.remove(&id);
-        }
-        self.changes.backfills.insert(id);
-        self.backfills.is_over(id);
-        while let Some(left) = self.backfills.take_over(RECENT_BACKFILLS, RECENT_RANGES) {
-            self.changes.ended_backfills.push(Arc::new(left.backfill.row()));
-            left.chunks.into_iter().for_each(|chunk| self.changes.ended_chunks.push(chunk));
-        }
-    }
-
-    /// Adds a chunk of a backfill, or changes one.
-    pub(crate) fn put_chunk(&mut self, row: BackfillChunkRow) {
-        self.changes.chunks.insert((row.backfill_id, row.chunk_index));
-        self.backfills.put_chunk(row);
     }
 }

@@ -72,6 +72,8 @@ struct Waiting {
     queued_runs: usize,
     deployment: u64,
     has_room: bool,
+    /// When the day ends, if no more runs may be asked for on it.
+    day_ends: Option<Timestamp>,
 }
 
 impl Engine {
@@ -142,7 +144,8 @@ impl Engine {
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let freshness = self.state.index.freshness.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let expiring = self.state.next_expiry().filter(|_| self.freshness != Freshness::Lagging);
-        let backfills = self.open_backfills().next().map(|_| now);
+        let backfills = self.open_backfills(now).next().map(|_| now);
+        let next_day = self.waiting.values().filter_map(|waiting| waiting.day_ends).min();
         let conditions = self.watch.next_deadline(&self.state, now).filter(|_| self.may_tick());
         let notifications = self.next_notification();
         timers
@@ -151,6 +154,7 @@ impl Engine {
             .chain(freshness)
             .chain(expiring)
             .chain(backfills)
+            .chain(next_day.filter(|at| *at > now))
             .chain(notifications)
             .chain(conditions)
             .min()
@@ -255,6 +259,14 @@ impl Engine {
         step
     }
 
+    /// The same, for events that go to the log as part of the batch of the step before.
+    pub fn step_on(&mut self, inputs: &[Input], now: Timestamp) -> Step {
+        let seq = self.state.head.seq;
+        let step = self.step(inputs, now);
+        self.state.head.seq = seq;
+        step
+    }
+
     /// Begins to hand out tasks with the first run that is asked for.
     fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
         if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
@@ -346,18 +358,19 @@ impl Engine {
     }
 
     /// Backfills that may go on: those that could only wait, and nothing has changed since, are not among them.
-    fn open_backfills(&self) -> impl Iterator<Item = BackfillId> {
+    fn open_backfills(&self, now: Timestamp) -> impl Iterator<Item = BackfillId> {
         let may_plan = self.backfills && self.freshness != Freshness::Lagging;
         let open = self.state.index.backfills.iter().copied().filter(move |_| may_plan);
-        open.filter(|id| self.waiting_now(*id) != self.waiting.get(id).copied())
+        open.filter(move |id| self.waiting_now(*id, now) != self.waiting.get(id).copied())
     }
 
-    fn waiting_now(&self, id: BackfillId) -> Option<Waiting> {
+    fn waiting_now(&self, id: BackfillId, now: Timestamp) -> Option<Waiting> {
         self.state.backfill(id).map(|backfill| Waiting {
             version: backfill.version,
             queued_runs: self.state.queued_runs(),
             deployment: self.state.definitions.number(),
             has_room: self.state.has_room_for_chunks(),
+            day_ends: self.state.full_until(now),
         })
     }
 
@@ -366,7 +379,7 @@ impl Engine {
         let first = step.events.len();
         let mut planned = 0;
         loop {
-            let mut open: Vec<BackfillId> = self.open_backfills().collect();
+            let mut open: Vec<BackfillId> = self.open_backfills(now).collect();
             // Where places are few, those that have the fewest go first.
             open.sort_by_key(|id| self.state.backfill(*id).map_or(0, |backfill| backfill.active.len()));
             if open.is_empty() || planned >= MAX_CHUNKS {
@@ -375,7 +388,7 @@ impl Engine {
             for id in open {
                 let wanted = backfills::reconcile(&self.state, &self.secret, id, now);
                 if wanted.is_empty() {
-                    self.waiting.extend(self.waiting_now(id).map(|waiting| (id, waiting)));
+                    self.waiting.extend(self.waiting_now(id, now).map(|waiting| (id, waiting)));
                 } else {
                     self.emit_together(wanted, now, step);
                     planned += 1;

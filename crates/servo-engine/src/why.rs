@@ -3,16 +3,22 @@
 //! Each reason holds by itself: as long as one of them is there, nothing happens. When all are gone it goes on, unless
 //! others that waited for the same go first and take the room; that is the reason then.
 
+mod queues;
+
+pub use queues::{QueueLoad, queues};
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, RunId, TaskKey, Timestamp};
 
+use crate::calls;
+use crate::controllers::ready_dispatch::moving_data_of;
 use crate::controllers::run_queue::full_labels;
 use crate::event::PauseScope;
 use crate::lifecycle::{RunState, TaskState};
 use crate::rows::PauseRow;
-use crate::state::{Capacities, Capacity, Index, Run, RunLane, State, Task, queue_of};
+use crate::state::{Capacities, Capacity, Index, Run, RunLane, State, queue_of};
 
 /// Upstream tasks that are named; the others are counted.
 const NAMED: usize = 5;
@@ -39,6 +45,8 @@ pub enum WaitReason {
     Pool { pool: String, at_work: u32, limit: u32 },
     /// As many tasks are at work as may be.
     Quota { at_work: u32, limit: u32 },
+    /// As many tasks are on their way to workers as may be.
+    QueuedTasks { queued: u32, limit: u32 },
     /// Somebody has paused it.
     Pause { scope: String, by: String, reason: String },
     /// It is in its queue, and no worker has taken it.
@@ -50,6 +58,10 @@ pub enum WaitReason {
     Slots { queue: String, workers: u32, slots: u32 },
     /// As many tasks are in its queue, which calls its workers, as may be.
     PushLimit { queue: String, limit: u32 },
+    /// Data that it makes or reads is being moved to the new name of this asset.
+    Rename { asset: AssetKey },
+    /// The first of other partitions that the same call is to make, and that are not ready, and how many there are.
+    Call { first: Vec<TaskKey>, count: usize },
     /// It failed, and is tried again at this time.
     Retry { at: Timestamp, failures: u32 },
 }
@@ -121,7 +133,9 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
                 let first = named.map(|up| run.tasks[*up as usize].key.clone()).collect();
                 vec![Wait { reason: WaitReason::Dependency { first, count }, since: task.transition_at }]
             }
-            TaskState::Ready if !task.has_open_attempt() => ready_waits(state, index, &mut queues, task),
+            TaskState::Ready if !task.has_open_attempt() => {
+                ready_waits(state, index, &mut queues, run, position as u32)
+            }
             TaskState::Ready | TaskState::Dispatched => {
                 let since = task.waits_since().unwrap_or(task.transition_at);
                 vec![Wait { reason: WaitReason::Worker { queue: task.queue().to_owned() }, since }]
@@ -156,7 +170,8 @@ fn run_waits(state: &State, index: &Index, run: &Run) -> Vec<Wait> {
     waits
 }
 
-fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, task: &Task) -> Vec<Wait> {
+fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, run: &Run, position: u32) -> Vec<Wait> {
+    let task = &run.tasks[position as usize];
     let since = task.ready_at.unwrap_or(task.transition_at);
     let scopes = [PauseScope::All, PauseScope::Queue(queue_of(task))].into_iter();
     let scopes = scopes.chain(task.assets().map(PauseScope::Asset));
@@ -175,7 +190,19 @@ fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, task: &Tas
     if at_work >= limit {
         waits.push(Wait { reason: WaitReason::Quota { at_work, limit }, since });
     }
+    let (queued, limit) = (index.queued_tasks(), state.settings.max_queued_tasks);
+    if queued >= limit {
+        waits.push(Wait { reason: WaitReason::QueuedTasks { queued, limit }, since });
+    }
     waits.extend(queues.full(&queue_of(task)).map(|reason| Wait { reason, since }));
+    waits.extend(
+        moving_data_of(state, task).map(|asset| Wait { reason: WaitReason::Rename { asset }, since }),
+    );
+    let others = calls::waited_for(run, position);
+    if !others.is_empty() {
+        let first = others.iter().take(NAMED).map(|at| run.tasks[*at as usize].key.clone()).collect();
+        waits.push(Wait { reason: WaitReason::Call { first, count: others.len() }, since });
+    }
     waits
 }
 
@@ -263,13 +290,22 @@ pub fn notices(state: &State, id: RunId) -> Vec<String> {
     notices
 }
 
+/// The first of some tasks, and how many more there are.
+fn named_tasks(first: &[TaskKey], count: usize) -> String {
+    let named: Vec<&str> = first.iter().map(TaskKey::as_str).collect();
+    let more = count.saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
 impl WaitReason {
     /// The kind of reason, in one word.
     pub fn kind(&self) -> &'static str {
         match self {
-            WaitReason::Dependency { .. } => "dependency",
+            WaitReason::Dependency { .. } | WaitReason::Call { .. } => "dependency",
+            WaitReason::Rename { .. } => "rename",
             WaitReason::Queue { .. } => "queue",
-            WaitReason::Label { .. } | WaitReason::Quota { .. } => "quota",
+            WaitReason::Label { .. } | WaitReason::Quota { .. } | WaitReason::QueuedTasks { .. } => "quota",
             WaitReason::Pool { .. } => "pool",
             WaitReason::Pause { .. } => "pause",
             WaitReason::Worker { .. } | WaitReason::NoWorker { .. } | WaitReason::Slots { .. } => "worker",
@@ -282,11 +318,12 @@ impl WaitReason {
     pub fn text(&self) -> String {
         match self {
             WaitReason::Dependency { first, count } => {
-                let named: Vec<&str> = first.iter().map(TaskKey::as_str).collect();
-                let more = count.saturating_sub(named.len());
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                format!("waits for {}{more}", named.join(", "))
+                format!("waits for {}", named_tasks(first, *count))
             }
+            WaitReason::Call { first, count } => {
+                format!("waits for {}, which the same call is to make", named_tasks(first, *count))
+            }
+            WaitReason::Rename { asset } => format!("the data of {asset} is being moved to its new name"),
             WaitReason::Queue { at_work, limit, before } => {
                 format!("{at_work} runs are at work, {limit} may be; {before} are queued before it")
             }
@@ -297,6 +334,9 @@ impl WaitReason {
                 format!("pool {pool} is full: {at_work} of {limit} tasks are at work")
             }
             WaitReason::Quota { at_work, limit } => format!("{at_work} tasks are at work, {limit} may be"),
+            WaitReason::QueuedTasks { queued, limit } => {
+                format!("{queued} tasks are on their way to workers, {limit} may be")
+            }
             WaitReason::Pause { scope, by, reason } => {
                 let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
                 format!("{scope} is paused by {by}{why}")
@@ -331,6 +371,8 @@ impl WaitReason {
     pub fn remedy(&self) -> String {
         match self {
             WaitReason::Dependency { .. } => "the end of these tasks".to_owned(),
+            WaitReason::Call { .. } => "these tasks being ready, or their end".to_owned(),
+            WaitReason::Rename { asset } => format!("the end of the move: servo asset show {asset}"),
             WaitReason::Queue { limit, .. } => {
                 format!(
                     "the end of a run, or servo config set max_concurrent_runs={}",
@@ -350,6 +392,10 @@ impl WaitReason {
                     limit.saturating_add(1)
                 )
             }
+            WaitReason::QueuedTasks { limit, .. } => format!(
+                "a worker that begins one of them, or servo config set max_queued_tasks={}",
+                limit.saturating_add(1)
+            ),
             WaitReason::Pause { scope, .. } => match scope.split_once(':') {
                 Some((what, name)) => format!("servo admin resume --{what} {name}"),
                 None => "servo admin resume".to_owned(),

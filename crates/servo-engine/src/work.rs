@@ -17,6 +17,11 @@ use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
 use crate::definitions::{CheckDef, Compute, Isolation, SecretDef};
 use crate::outputs::DataFormat;
 
+/// Variables of the environment that prove to a server, or to an identity provider, who a process is. Programs of users
+/// are started without them: code of a project, its scan, commands of notifications.
+pub const CREDENTIALS: [&str; 4] =
+    ["SERVO_KEY", "SERVO_TOKEN", "SERVO_WORKER_KEY", "SERVO_OIDC_CLIENT_SECRET"];
+
 /// The resolved work of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
@@ -25,6 +30,9 @@ pub struct Work {
     /// For which partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<WorkPartition>,
+    /// Whether the function takes a range of partitions, of which this is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single_call: bool,
     /// Inputs, by parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<WorkInput>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use servo_core::Millis;
 use servo_engine::notification::{Delivery, SendFailure};
+use servo_engine::work::CREDENTIALS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -29,6 +30,9 @@ pub(crate) async fn run(
     };
     let longest = timeout.unwrap_or(LONGEST);
     let mut process = Command::new(program);
+    for name in CREDENTIALS {
+        process.env_remove(name);
+    }
     process
         .args(arguments)
         .env("SERVO_NOTIFICATION_ID", &*delivery.notification_id)

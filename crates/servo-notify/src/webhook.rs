@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use servo_engine::definitions::{SecretDef, TextOrSecret, secret_in};
 use servo_engine::notification::{Delivery, SendFailure};
 use sha2::Sha256;
+use tokio::sync::OnceCell;
 use url::{Host, Url};
 
 use crate::addresses::{PRIVATE, PublicOnly, is_public};
@@ -25,34 +26,34 @@ const TOLD: usize = 200;
 /// Bytes of an answer that are read for it.
 const READ: usize = 4_096;
 
-/// The clients, one for each way of finding hosts.
+/// The clients, one for each way of finding hosts. Each is made when it is first needed: it loads the certificates of
+/// the system, which takes longer than most commands, and most commands send nothing.
+#[derive(Default)]
 pub(crate) struct Clients {
     /// Reaches public addresses only, and asks no proxy, which would find hosts by itself.
-    public: Client,
+    public: OnceCell<Client>,
     /// Reaches this machine and its network.
-    direct: Client,
+    direct: OnceCell<Client>,
     /// Reaches everything else, by the proxies of the environment.
-    everywhere: Client,
+    everywhere: OnceCell<Client>,
 }
 
 impl Clients {
-    pub(crate) fn new() -> Result<Self, SendFailure> {
-        let builder = || {
-            Client::builder()
-                .redirect(redirect::Policy::none())
-                .connect_timeout(CONNECT)
-                .timeout(ANSWER)
-                .pool_max_idle_per_host(1)
-                .user_agent(concat!("servo/", env!("CARGO_PKG_VERSION")))
+    /// The client for a host that is near, on this machine or its network, or not; `private` if it may be.
+    async fn reaching(&self, private: bool, is_near: bool) -> Result<&Client, SendFailure> {
+        let builder = Client::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            .pool_max_idle_per_host(1)
+            .user_agent(concat!("servo/", env!("CARGO_PKG_VERSION")));
+        let (client, builder) = match (private, is_near) {
+            (false, _) => (&self.public, builder.no_proxy().dns_resolver(PublicOnly)),
+            (true, true) => (&self.direct, builder.no_proxy()),
+            (true, false) => (&self.everywhere, builder),
         };
-        let built = |builder: reqwest::ClientBuilder| {
-            builder.build().map_err(|error| never(format!("no requests can be sent from here: {error}")))
-        };
-        Ok(Self {
-            public: built(builder().no_proxy().dns_resolver(PublicOnly))?,
-            direct: built(builder().no_proxy())?,
-            everywhere: built(builder())?,
-        })
+        let built = client.get_or_try_init(|| async { builder.build() }).await;
+        built.map_err(|error| never(format!("no requests can be sent from here: {error}")))
     }
 }
 
@@ -167,11 +168,7 @@ async fn post(
         return Err(never(format!("the webhook is not reached: {PRIVATE}")));
     }
     let is_near = literal.map_or(url.host_str() == Some("localhost"), |address| !is_public(address));
-    let client = match (private, is_near) {
-        (false, _) => &senders.http.public,
-        (true, true) => &senders.http.direct,
-        (true, false) => &senders.http.everywhere,
-    };
+    let client = senders.http.reaching(private, is_near).await?;
     let mut request = client.post(url).header("Content-Type", "application/json");
     for (name, value) in headers {
         request = request.header(name, value);

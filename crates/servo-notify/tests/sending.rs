@@ -126,7 +126,7 @@ fn delivery(to: &str) -> Delivery {
 /// Senders of somebody who works on a machine of their own.
 fn senders() -> Senders {
     let base = Some("https://servo.example.org/".to_owned());
-    Senders::new("prod").unwrap().with_private_addresses(true).with_commands(true).with_link_base(base)
+    Senders::new("prod").with_private_addresses(true).with_commands(true).with_link_base(base)
 }
 
 async fn send(to: &str) -> Result<(), SendFailure> {
@@ -251,7 +251,7 @@ async fn a_server_that_is_not_there_and_a_secret_that_is_not_there_are_told_with
 #[tokio::test]
 async fn private_addresses_are_refused_unless_they_are_allowed() {
     let (address, requests) = http(OK);
-    let served = Senders::new("prod").unwrap();
+    let served = Senders::new("prod");
     let port = address.port();
     for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f000001", "169.254.169.254"] {
         let to = format!(r#"{{"type":"webhook","url":"http://{host}:{port}/"}}"#);
@@ -373,7 +373,6 @@ async fn a_command_that_fails_or_hangs_is_told_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_server_runs_no_commands_unless_it_is_told_to() {
-    let failure =
-        Senders::new("prod").unwrap().send(&delivery(r#"{"type":"command","command":["true"]}"#)).await;
+    let failure = Senders::new("prod").send(&delivery(r#"{"type":"command","command":["true"]}"#)).await;
     assert!(failure.unwrap_err().message.contains("SERVO_NOTIFY_COMMANDS=1"));
 }

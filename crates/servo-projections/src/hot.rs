@@ -34,13 +34,23 @@ fn weight<R: Row>(row: &R) -> (EventId, u8) {
     (row.version(), row.rank())
 }
 
+impl<R: Row> Default for Changes<R> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
 impl<R: HotRow + StoredRow> Changes<R> {
     pub(crate) async fn read(files: &Files, manifest: &Manifest) -> Result<Self, Error> {
         Self::of(files, deltas::<R>(manifest)).await
     }
 
-    async fn of<'m>(files: &Files, deltas: impl Iterator<Item = &'m FileRef>) -> Result<Self, Error> {
-        let mut changes = Self(BTreeMap::new());
+    /// The changes of these deltas, oldest first.
+    pub(crate) async fn of<'m>(
+        files: &Files,
+        deltas: impl Iterator<Item = &'m FileRef>,
+    ) -> Result<Self, Error> {
+        let mut changes = Self::default();
         for file in deltas {
             let (rows, gone) = read_file::<R>(files, file).await?;
             changes.apply(rows, gone);
@@ -61,6 +71,29 @@ impl<R: HotRow + StoredRow> Changes<R> {
         }
     }
 
+    /// Takes out the changes of this key and all after it.
+    pub(crate) fn split_off(&mut self, key: &R::Key) -> Self {
+        Self(self.0.split_off(key))
+    }
+
+    /// Adds the changes of later keys.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.0.append(&mut later.0);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each key with its row, or none, and whether whatever was there before has come to an end.
+    pub(crate) fn into_changes(self) -> impl Iterator<Item = (R::Key, Option<R>, bool)> {
+        self.0.into_iter().map(|(key, change)| (key, change.row, change.replaced))
+    }
+
     /// The rows that are there, and the keys of those that are not.
     pub(crate) fn into_parts(self) -> (Vec<R>, Vec<R::Key>) {
         let (mut rows, mut gone) = (Vec::new(), Vec::new());
@@ -74,7 +107,7 @@ impl<R: HotRow + StoredRow> Changes<R> {
     }
 
     /// The table that was `base` before, by key.
-    fn over(self, mut base: Vec<R>) -> Vec<R> {
+    pub(crate) fn over(self, mut base: Vec<R>) -> Vec<R> {
         if !base.is_sorted_by(|a, b| a.cmp_row(b).is_le()) {
             base.sort_by(R::cmp_row);
         }
@@ -125,13 +158,8 @@ pub(crate) async fn read_all(files: &Files, manifest: &Manifest) -> Result<HotRo
     Ok(servo_engine::tables! { read_all! { files, manifest, empty } })
 }
 
-/// Hands the rows of a hot table to somebody, one by one and by key, with no more of them in memory than a few row
-/// groups; false if they are not stored in that order, and some were handed out already.
-pub(crate) async fn for_each<R: HotRow + StoredRow>(
-    files: &Files,
-    manifest: &Manifest,
-    mut take: impl FnMut(&R),
-) -> Result<bool, Error> {
+/// The files of a hot table that all others are changes of, and those.
+pub(crate) fn base_and_deltas<R: Row>(manifest: &Manifest) -> (Vec<&FileRef>, Vec<&FileRef>) {
     let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
     let mut base: Vec<&FileRef> = tables.into_iter().flatten().collect();
     let mut deltas = deltas::<R>(manifest);
@@ -139,52 +167,46 @@ pub(crate) async fn for_each<R: HotRow + StoredRow>(
     if base.iter().all(|file| file.rows == 0) {
         base = deltas.next().into_iter().collect();
     }
-    let mut changes = Changes::<R>::of(files, deltas).await?.0.into_iter().peekable();
-    let mut last: Option<R> = None;
-    let mut is_sorted = true;
-    for file in base {
-        let bytes = files.fetch(file).await?;
-        let open = open_whole(file, &bytes)?;
-        in_order(&open, &bytes, |rows: Vec<R>| {
-            for row in rows {
-                is_sorted &= last.as_ref().is_none_or(|last| last.cmp_row(&row).is_lt());
-                while let Some((_, change)) = changes.next_if(|(key, _)| row.cmp_key(key).is_gt()) {
-                    change.row.iter().for_each(&mut take);
-                }
-                match changes.next_if(|(key, _)| row.cmp_key(key).is_eq()).map(|(_, change)| change) {
-                    Some(Change { row: Some(newer), replaced })
-                        if replaced || weight(&newer) >= weight(&row) =>
-                    {
-                        take(&newer);
-                    }
-                    Some(Change { row: None, replaced: true }) => {}
-                    Some(Change { .. }) | None => take(&row),
-                }
-                last = Some(row);
-            }
-            is_sorted
-        })?;
-        if !is_sorted {
-            return Ok(false);
-        }
-    }
-    changes.filter_map(|(_, change)| change.row).for_each(|row| take(&row));
-    Ok(true)
+    (base, deltas.collect())
 }
 
-/// Decodes row groups on all cores and hands their rows over in order, until they are not wanted any more.
+/// Hands the rows of a file to somebody, with no more of them in memory than a few row groups.
+pub(crate) async fn for_each<R: HotRow + StoredRow>(
+    files: &Files,
+    file: &FileRef,
+    mut take: impl FnMut(&R),
+) -> Result<(), Error> {
+    let bytes = files.fetch(file).await?;
+    let open = open_whole(file, &bytes)?;
+    in_order(&open, &bytes, |rows: Vec<R>| rows.iter().for_each(&mut take))
+}
+
+/// The key of the first row of a file.
+pub(crate) async fn first_key<R: HotRow + StoredRow>(
+    files: &Files,
+    file: &FileRef,
+) -> Result<Option<R::Key>, Error> {
+    let open = files.open(file).await?;
+    if open.groups() == 0 {
+        return Ok(None);
+    }
+    let fetched = files.fetch_group(&open, 0, Some(R::KEY)).await?;
+    let batch = open.decode(0, Some(R::KEY), fetched, Some(&[0]))?;
+    let batch = Batch { rows: &batch, file: &open.name, first_row: 0, chosen: None };
+    Ok(R::read_keys(&batch, 0..batch.len())?.pop())
+}
+
+/// Decodes row groups on all cores and hands their rows over in order.
 fn in_order<R: HotRow + StoredRow>(
     open: &OpenFile,
     bytes: &Bytes,
-    mut take: impl FnMut(Vec<R>) -> bool,
+    mut take: impl FnMut(Vec<R>),
 ) -> Result<(), Error> {
     let groups = open.groups();
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(groups);
     if threads <= 1 {
         for group in 0..groups {
-            if !take(read_groups(open, bytes, group..group + 1)?.0) {
-                break;
-            }
+            take(read_groups(open, bytes, group..group + 1)?.0);
         }
         return Ok(());
     }
@@ -205,9 +227,7 @@ fn in_order<R: HotRow + StoredRow>(
         for group in 0..groups {
             // Whoever panicked sends nothing; the scope passes the panic on.
             let Ok(rows) = decoding[group % threads].recv() else { break };
-            if !take(rows?.0) {
-                break;
-            }
+            take(rows?.0);
         }
         Ok(())
     })
@@ -218,19 +238,17 @@ pub(crate) async fn merged<R: HotRow + StoredRow>(
     files: &Files,
     manifest: &Manifest,
 ) -> Result<Vec<R>, Error> {
-    let mut base = Vec::new();
-    let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
-    for file in tables.into_iter().flatten() {
-        base.append(&mut read_file::<R>(files, file).await?.0);
+    let (base, deltas) = base_and_deltas::<R>(manifest);
+    let mut rows = Vec::new();
+    for file in base {
+        rows.append(&mut read_rows::<R>(files, file).await?);
     }
-    let mut deltas = deltas::<R>(manifest);
-    // Without a base the first delta is one: there is nothing below it.
-    if base.is_empty()
-        && let Some(first) = deltas.next()
-    {
-        base = read_file::<R>(files, first).await?.0;
-    }
-    Ok(Changes::<R>::of(files, deltas).await?.over(base))
+    Ok(Changes::<R>::of(files, deltas.into_iter()).await?.over(rows))
+}
+
+/// The rows of a file of the base.
+pub(crate) async fn read_rows<R: HotRow + StoredRow>(files: &Files, file: &FileRef) -> Result<Vec<R>, Error> {
+    Ok(read_file::<R>(files, file).await?.0)
 }
 
 /// The files of a table's deltas, oldest first; a delta has at most one.

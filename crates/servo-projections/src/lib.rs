@@ -46,7 +46,9 @@
 //! ```
 
 mod audit;
+mod backfill_filter;
 mod batch;
+mod checks;
 mod compactor;
 mod conflicts;
 mod deployments;
@@ -71,6 +73,7 @@ mod retention;
 mod run_filter;
 mod run_keys;
 mod segments;
+mod status_file;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -79,6 +82,8 @@ mod value;
 mod writer;
 
 pub use audit::AuditFilter;
+pub use backfill_filter::BackfillFilter;
+pub use checks::{CheckFilter, CheckPlace, NoPlace, newest_first as newest_checks_first};
 pub use compactor::Compactor;
 pub use deployments::DefinitionsAsOf;
 pub use error::Error;

@@ -13,6 +13,10 @@ pub struct Limits {
     pub l0_max_rows: usize,
     /// Age of the oldest delta at which a flush merges.
     pub l0_max_age: Millis,
+    /// Rows in a file of the base at most; memory holds a few such files when they are merged.
+    pub base_file_rows: usize,
+    /// Rows in a file of table `partition_status` from which on it is also written as memory has it.
+    pub packed_rows: usize,
     /// Files of one level before they are merged into the next.
     pub tier_fanout: usize,
     /// Rows in a file of immutable rows at most; files with half of it are not merged again.
@@ -29,6 +33,8 @@ impl Default for Limits {
             l0_max_count: 8,
             l0_max_rows: 200_000,
             l0_max_age: Millis::from_hours(1),
+            base_file_rows: 250_000,
+            packed_rows: 10_000,
             tier_fanout: 8,
             max_file_rows: 250_000,
             max_file_bytes: 64 << 20,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, PutId, Timestamp};
+use servo_engine::DailyRuns;
 use servo_engine::rows::{Head, KeyRetention};
 
 use crate::error::Error;
@@ -11,6 +12,8 @@ use crate::table::SCHEMA_VERSION;
 
 /// The name under which files of run keys are listed among those of tables.
 pub(crate) const RUN_KEYS: &str = "run keys";
+/// The same for files of packed statuses.
+pub(crate) const PACKED_STATUSES: &str = "packed statuses";
 
 /// Files by table.
 pub type TableFiles = BTreeMap<String, Vec<FileRef>>;
@@ -69,6 +72,9 @@ pub struct Watermarks {
     pub elapsed_ms: Millis,
     /// Events skipped because the writer did not know them.
     pub unknown_events: u64,
+    /// Runs that were asked for on the newest day that had some.
+    #[serde(default)]
+    pub daily_runs: DailyRuns,
 }
 
 impl Watermarks {
@@ -80,6 +86,7 @@ impl Watermarks {
             last_event_at: head.last_event_at,
             elapsed_ms: head.elapsed,
             unknown_events: head.unknown_events,
+            daily_runs: head.daily_runs,
         }
     }
 
@@ -91,6 +98,7 @@ impl Watermarks {
             last_event_at: self.last_event_at,
             elapsed: self.elapsed_ms,
             unknown_events: self.unknown_events,
+            daily_runs: self.daily_runs,
         }
     }
 }
@@ -104,6 +112,9 @@ pub struct BaseSnapshot {
     pub published_at: Timestamp,
     /// Its files.
     pub tables: TableFiles,
+    /// Contents of large files of table `partition_status`, as memory has them: by the paths of those.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packed_statuses: BTreeMap<String, FileRef>,
 }
 
 /// Changes of one flush, or of several merged into one.
@@ -233,7 +244,15 @@ impl Manifest {
         let deltas = self.l0_deltas.iter().map(|delta| &delta.tables);
         let tables = base.chain(deltas).chain([&self.history]).flatten();
         let run_keys = self.run_keys.iter().map(|file| (RUN_KEYS, file));
-        tables.flat_map(|(table, files)| files.iter().map(move |file| (table.as_str(), file))).chain(run_keys)
+        let packed = self.packed_statuses().map(|(_, file)| (PACKED_STATUSES, file));
+        let tables = tables.flat_map(|(table, files)| files.iter().map(move |file| (table.as_str(), file)));
+        tables.chain(run_keys).chain(packed)
+    }
+
+    /// Files of packed statuses, each behind the file of the table that says the same.
+    pub(crate) fn packed_statuses(&self) -> impl Iterator<Item = (&str, &FileRef)> {
+        let packed = self.base_snapshot.iter().flat_map(|base| &base.packed_statuses);
+        packed.map(|(path, file)| (path.as_str(), file))
     }
 
     pub(crate) fn paths(&self) -> BTreeSet<&str> {

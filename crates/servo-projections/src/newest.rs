@@ -2,8 +2,8 @@
 
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, ScheduleId, SensorId};
 use servo_engine::rows::{
-    BackfillChunkRow, BackfillRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, Row,
-    ScheduleTickRow, SensorEvalRow,
+    BackfillChunkRow, BackfillRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, ReadFrom,
+    Row, ScheduleTickRow, SensorEvalRow,
 };
 
 use crate::batch::Batch;
@@ -87,14 +87,52 @@ impl Projection {
         self.newest(None, before, limit, accepts).await
     }
 
-    /// Materializations of an asset that are in the tables, from the newest to the oldest, beginning before an event.
+    /// Backfills that have left memory and are accepted, from the first to the last, beginning with an event.
+    pub async fn backfills_from(
+        &self,
+        from: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillRow) -> bool,
+    ) -> Result<Vec<BackfillRow>, Error> {
+        let is_in = |event: EventId| from.is_none_or(|from| event >= from);
+        let mut files: Vec<&FileRef> = self.manifest.immutable(BackfillRow::TABLE).iter().collect();
+        files.sort_by_key(|file| file.min_key);
+        let mut found: Vec<BackfillRow> = Vec::new();
+        for file in files {
+            // Rows newer than the page that was found cannot be part of it.
+            if found.len() >= limit && file.min_key > found.get(limit - 1).map(Row::sort_key) {
+                break;
+            }
+            if file.max_key.is_some_and(|newest| !is_in(newest)) {
+                continue;
+            }
+            let open = self.files.open(file).await?;
+            for group in 0..open.groups() {
+                if open.bounds(group).is_some_and(|(_, newest)| !is_in(newest)) {
+                    continue;
+                }
+                let rows = self.files.group(&open, group, None).await?;
+                let batch =
+                    Batch { rows: &rows, file: &open.name, first_row: open.first_row(group), chosen: None };
+                let rows = BackfillRow::read_rows(&batch, 0..batch.len())?;
+                found.extend(rows.into_iter().filter(|row| is_in(row.sort_key()) && accepts(row)));
+            }
+            found.sort_by_key(Row::sort_key);
+            found.dedup_by_key(|row| row.sort_key());
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+
+    /// Materializations of an asset that are in the tables and accepted, from the newest to the oldest, beginning before an event.
     pub async fn materializations_of(
         &self,
         asset: &AssetKey,
         before: Option<EventId>,
         limit: usize,
+        accepts: impl Fn(&MaterializationRow) -> bool,
     ) -> Result<Vec<MaterializationRow>, Error> {
-        self.newest_of(asset.canonical(), before, limit, |_| true).await
+        self.newest_of(asset.canonical(), before, limit, accepts).await
     }
 
     /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before

@@ -12,12 +12,12 @@ use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
-use crate::hot;
+use crate::hot::{self, Changes};
 use crate::immutable::Cursor;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::table::StoredRow;
-use crate::{request_keys, run_keys};
+use crate::{request_keys, run_keys, status_file};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -91,20 +91,34 @@ impl Projection {
         hot::merged(&self.files, &self.manifest).await
     }
 
-    /// All rows that recovery needs but those of partitions, whose statuses are restored as they are read: there may be
+    /// All rows that recovery needs but those of partitions, whose statuses are restored without them: there may be
     /// millions.
     pub async fn restorable(&self) -> Result<(HotRows, RestoredStatuses), Error> {
-        let mut statuses = RestoredStatuses::default();
-        let add = |row: &PartitionStatusRow| statuses.add(row);
-        if !hot::for_each(&self.files, &self.manifest, add).await? {
-            return Ok((self.hot_rows().await?, RestoredStatuses::default()));
-        }
         let mut manifest = Manifest::clone(&self.manifest);
         let base = manifest.base_snapshot.iter_mut().map(|base| &mut base.tables);
         let deltas = manifest.l0_deltas.iter_mut().map(|delta| &mut delta.tables);
         base.chain(deltas).for_each(|tables| drop(tables.remove(PartitionStatusRow::TABLE)));
         let others = Self { files: self.files.clone(), manifest: Arc::new(manifest) };
-        Ok((others.hot_rows().await?, statuses))
+        Ok((others.hot_rows().await?, self.statuses().await?))
+    }
+
+    /// The status of every partition, from files of packed statuses as far as there are some.
+    pub(crate) async fn statuses(&self) -> Result<RestoredStatuses, Error> {
+        let mut statuses = RestoredStatuses::default();
+        let packed = self.manifest.base_snapshot.as_ref().map(|base| &base.packed_statuses);
+        let (base, deltas) = hot::base_and_deltas::<PartitionStatusRow>(&self.manifest);
+        for file in base {
+            match packed.and_then(|packed| packed.get(&file.path)) {
+                Some(packed) => status_file::restore(&self.files, packed, &mut statuses).await?,
+                None => {
+                    let add = |row: &PartitionStatusRow| statuses.add(row);
+                    hot::for_each(&self.files, file, add).await?;
+                }
+            }
+        }
+        let changes = Changes::<PartitionStatusRow>::of(&self.files, deltas.into_iter()).await?;
+        changes.into_changes().for_each(|(key, row, is_new)| statuses.change(key, row, is_new));
+        Ok(statuses)
     }
 
     /// All rows that recovery needs: equal to `State::rows` when the manifest was written.

@@ -23,8 +23,8 @@ pub struct RunFilter {
     pub created_before: Option<Timestamp>,
     /// With a task that makes this asset, for the partition if one is given.
     pub asset: Option<AssetKey>,
-    /// With a task for this partition, as it is written or as people write it.
-    pub partition: Option<String>,
+    /// With a task for one of these partitions, as they are written or as people write them; empty means any.
+    pub partitions: Vec<String>,
     /// Which come first.
     pub order: RunOrder,
 }
@@ -103,7 +103,7 @@ impl RunFilter {
 
     /// Whether runs must have certain tasks.
     pub(crate) fn asks_for_tasks(&self) -> bool {
-        self.asset.is_some() || self.partition.is_some()
+        self.asset.is_some() || !self.partitions.is_empty()
     }
 
     pub(crate) fn accepts_task(&self, asset: &str, partition: Option<&str>, outputs: &[AssetKey]) -> bool {
@@ -112,9 +112,12 @@ impl RunFilter {
     }
 
     fn accepts_partition(&self, partition: Option<&str>) -> bool {
-        let Some(wanted) = &self.partition else { return true };
+        if self.partitions.is_empty() {
+            return true;
+        }
         let Some(partition) = partition else { return false };
-        partition == wanted || PartitionKey::parse(partition).is_ok_and(|key| key.to_string() == *wanted)
+        let is_wanted = |text: &str| self.partitions.iter().any(|wanted| wanted == text);
+        is_wanted(partition) || PartitionKey::parse(partition).is_ok_and(|key| is_wanted(&key.to_string()))
     }
 
     /// The lowest place that a wanted run can have: ids of events are never older than their times.

@@ -59,6 +59,7 @@ impl Writer {
             last_event_at: Timestamp::EPOCH,
             elapsed: Millis::ZERO,
             unknown_events: 0,
+            daily_runs: servo_engine::DailyRuns::default(),
         };
         Manifest {
             schema_version: SCHEMA_VERSION,

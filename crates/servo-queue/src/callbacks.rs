@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use servo_core::EventId;
 use servo_engine::{Progress, Report};
 
-/// The control plane, as a worker sees it. Every call carries the token of the attempt it is about, and is safe to
-/// repeat.
+/// The control plane, as a worker sees it. Every call carries the credential of the attempt it is about, which is a token
+/// or its callback URLs ([`Envelope::credential`](crate::Envelope::credential)), and is safe to repeat.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
     /// Asks before the work begins; an error means that it must not.
@@ -37,7 +37,7 @@ pub enum StartedReply {
 pub struct HeartbeatReply {
     /// Stop as soon as possible, and report that.
     pub should_cancel: bool,
-    /// A token that lives longer than the one that was shown, when that has little left.
+    /// A credential that lives longer than the one that was shown, when that has little left.
     pub task_token: Option<String>,
 }
 

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
-use servo_core::{AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId, to_canonical_string};
+use servo_core::{
+    AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId, dispatch_id, to_canonical_string,
+};
 
 use servo_engine::work::Work;
 
+use crate::callback_url::CallbackUrls;
 use crate::keyring::{AuthError, Keyring, Purpose};
+use crate::token::TaskClaims;
 
 const WHAT: &str = "task envelope";
 
@@ -34,16 +38,78 @@ pub struct Envelope {
     /// The resolved work; none if the asset is no longer deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Arc<Work>>,
+    /// Attempts of further partitions that the same call of the function makes (ADR-210).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<Follower>,
     /// Timeout of the attempt.
     pub timeout_ms: Option<Millis>,
     /// Heartbeat interval.
     pub heartbeat_interval_ms: Millis,
-    /// Credential for reports about this attempt.
+    /// Credential for reports about this attempt; empty where it has callback URLs.
     pub task_token: String,
+    /// Where to report about this attempt, for a worker that is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callbacks: Option<CallbackUrls>,
     /// Expiry; invalid after this.
     pub expires_at: Timestamp,
     /// Unique per attempt.
     pub nonce: String,
+}
+
+/// An attempt that is part of the call of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Follower {
+    /// Identity of the task.
+    pub task_key: TaskKey,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// Token that every report must echo (INV-8).
+    pub attempt_id: AttemptId,
+    /// The resolved work; none if the asset is no longer deployed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Arc<Work>>,
+    /// Credential for reports about this attempt; empty where it has callback URLs.
+    pub task_token: String,
+    /// Where to report about this attempt, for a worker that is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callbacks: Option<CallbackUrls>,
+}
+
+impl Envelope {
+    /// The credential that reports about this attempt are made with: its callback URLs as one text, or its token.
+    pub fn credential(&self) -> String {
+        self.callbacks.as_ref().map_or_else(|| self.task_token.clone(), CallbackUrls::to_credential)
+    }
+
+    /// The claims of the token of an attempt in this envelope.
+    pub fn claims(&self, task_key: &TaskKey, attempt: u32, attempt_id: AttemptId) -> TaskClaims {
+        TaskClaims {
+            tenant: self.tenant_id.clone(),
+            workspace: self.workspace_id.clone(),
+            run_id: self.run_id,
+            task_key: task_key.clone(),
+            attempt,
+            attempt_id,
+            expires_at: self.expires_at,
+        }
+    }
+
+    /// Takes the followers out, each as an envelope of its own.
+    pub fn take_followers(&mut self) -> Vec<Envelope> {
+        let followers = std::mem::take(&mut self.followers).into_iter();
+        let alone = |follower: Follower| Envelope {
+            dispatch_id: dispatch_id(self.run_id, &follower.task_key, follower.attempt),
+            nonce: follower.attempt_id.to_string(),
+            task_key: follower.task_key,
+            attempt: follower.attempt,
+            attempt_id: follower.attempt_id,
+            work: follower.work,
+            task_token: follower.task_token,
+            callbacks: follower.callbacks,
+            ..self.clone()
+        };
+        followers.map(alone).collect()
+    }
 }
 
 /// An envelope with its signature.

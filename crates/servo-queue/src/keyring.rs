@@ -57,11 +57,14 @@ pub enum Purpose {
     Cursors,
     /// Sessions of browsers.
     Sessions,
+    /// Addresses that workers report at about one attempt.
+    CallbackUrls,
 }
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Envelopes, Self::TaskTokens, Self::Cursors, Self::Sessions];
+    pub const ALL: [Self; 5] =
+        [Self::Envelopes, Self::TaskTokens, Self::Cursors, Self::Sessions, Self::CallbackUrls];
 
     /// Its name in files and commands.
     pub const fn name(self) -> &'static str {
@@ -70,6 +73,7 @@ impl Purpose {
             Self::TaskTokens => "task_tokens",
             Self::Cursors => "cursors",
             Self::Sessions => "sessions",
+            Self::CallbackUrls => "callback_urls",
         }
     }
 }

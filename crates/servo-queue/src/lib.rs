@@ -2,9 +2,10 @@
 //! what is said about it.
 //!
 //! This crate owns the [`Envelope`], its signature and the task token; the reports of workers ([`Callbacks`]) and their
-//! replies; and queues. [`TaskQueue`] takes messages, [`TaskSource`] gives them to workers that ask, [`PushInbox`]
-//! takes them from queues that call. [`LocalQueue`] is the queue of one process; [`Leases`] are what remote workers
-//! hold. [`EvaluationSource`] gives them calls of functions of schedules and sensors. [`EnqueueLanes`] keep a full queue from holding up others.
+//! replies, with the token or the [`CallbackUrls`] of the attempt; and queues. [`TaskQueue`] takes messages,
+//! [`TaskSource`] gives them to workers that ask, [`PushInbox`] takes them from queues that call. [`LocalQueue`] is the
+//! queue of one process, [`PushQueue`] one that calls its worker through a [`PushTarget`], [`NamedQueues`] several of
+//! them; [`Leases`] are what remote workers hold. [`EvaluationSource`] gives them calls of functions of schedules and sensors. [`EnqueueLanes`] keep a full queue from holding up others.
 //!
 //! It refuses to know why a task is dispatched. Delivery is at least once: enqueuing the same dispatch twice is
 //! answered [`EnqueueResult::Deduplicated`] (INV-4), a message that nobody acknowledged is delivered again, and a
@@ -30,6 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod callback_url;
 mod callbacks;
 #[cfg(feature = "testing")]
 pub mod conformance;
@@ -39,21 +41,26 @@ mod keyring;
 mod lanes;
 mod leases;
 mod local;
+mod named_queues;
 mod push;
+mod push_queue;
 mod queue;
 mod sealed_text;
 mod session;
 mod source;
 mod token;
 
+pub use callback_url::{CallbackScope, CallbackUrl, CallbackUrls, CallbackVerb};
 pub use callbacks::{CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
-pub use envelope::{Envelope, SignedEnvelope};
+pub use envelope::{Envelope, Follower, SignedEnvelope};
 pub use evaluations::EvaluationSource;
 pub use keyring::{AuthError, Keyring, KeyringError, Purpose, SigningKey};
 pub use lanes::{EnqueueLanes, EnqueueRequest};
 pub use leases::Leases;
 pub use local::{LocalQueue, LocalQueueOptions};
+pub use named_queues::NamedQueues;
 pub use push::{PushInbox, PushReply};
+pub use push_queue::{PushError, PushQueue, PushQueueOptions, PushTarget};
 pub use queue::{EnqueueOptions, EnqueueResult, Message, QueueError, QueueErrorKind, TaskQueue};
 pub use source::{Delivery, Receipt, TaskSource};
 pub use token::TaskClaims;

@@ -31,6 +31,8 @@ fn claims() -> TaskClaims {
 fn envelope() -> Envelope {
     let claims = claims();
     Envelope {
+        followers: Vec::new(),
+        callbacks: None,
         envelope_version: 1,
         tenant_id: claims.tenant.clone(),
         workspace_id: claims.workspace.clone(),

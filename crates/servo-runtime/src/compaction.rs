@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, DepSetRow, EdgeRow,
+    AuditRow, BackfillChunkRow, BackfillRow, CheckResultRow, ConditionEvaluationRow, DepSetRow, EdgeRow,
     MaterializationInputRow, NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow,
     SensorEvalRow, TaskRow,
 };
@@ -50,6 +50,7 @@ pub(crate) struct InFlight {
     pub(crate) conflicts: Vec<RunKeyConflictRow>,
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
+    pub(crate) checks: Vec<CheckResultRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
     pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) notifications: Vec<NotificationRow>,
@@ -83,6 +84,7 @@ impl FlushTracker {
             conflicts: delta.appended.run_key_conflicts.clone(),
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),
+            checks: delta.appended.check_results.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
             evals: delta.ended.sensor_evals.clone(),
             notifications: delta.ended.notifications.clone(),

@@ -106,8 +106,10 @@ pub struct Config {
     pub input_capacity: usize,
     /// Most inputs of one batch.
     pub batch_inputs: usize,
-    /// Changes are written to the tables at least this often.
+    /// Changes are written to the tables at least this often, and when somebody waits for them.
     pub flush_every: Duration,
+    /// So many times longer a few changes may wait.
+    pub flush_patience: u32,
     /// Or after this many events.
     pub flush_events: usize,
     /// How often a full sweep runs, independent of the indexes.
@@ -159,6 +161,7 @@ impl Config {
             input_capacity: 4_096,
             batch_inputs: 1_024,
             flush_every: Duration::from_secs(1),
+            flush_patience: 5,
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,

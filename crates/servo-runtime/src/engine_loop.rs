@@ -11,7 +11,7 @@ use std::time::Duration;
 use servo_core::{Backoff, RunId, Timestamp};
 use servo_engine::controllers::Dispatching;
 use servo_engine::rows::RunRow;
-use servo_engine::{Engine, Input, Snapshot, effect};
+use servo_engine::{Engine, EventData, Input, Snapshot, effect};
 use tokio::sync::oneshot;
 
 use crate::clock_steps::ClockSteps;
@@ -35,8 +35,13 @@ const MAX_BACKOFF: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MOST_FAILURES_COUNTED: u32 = 7;
 
-/// Longest linger of acknowledgements before they are committed on their own.
+/// Longest linger of what nobody waits for before it is committed on its own.
 const MAX_LINGER: Duration = Duration::from_millis(5);
+
+/// Events that may wait `flush_patience` times longer for the tables, at most.
+const FEW_EVENTS: usize = 64;
+/// Events of a batch that lingers, at most.
+const MAX_LINGERING: usize = 64;
 
 pub(crate) struct EngineLoop {
     pub(crate) engine: Engine,
@@ -53,7 +58,10 @@ pub(crate) struct EngineLoop {
     generation: u64,
     failures_in_a_row: u32,
     watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
+    lingering: Option<Lingering>,
     events_since_flush: usize,
+    /// Whether somebody waits for the next flush.
+    is_flush_wanted: bool,
     /// Elapsed time of the spawner's timers.
     last_flush: Duration,
     last_sweep: Duration,
@@ -65,6 +73,14 @@ pub(crate) struct EngineLoop {
     has_started: bool,
 }
 
+/// A batch that was decided and that nobody waits for: the next one is added to it, and becomes durable with it
+/// (ADR-241).
+struct Lingering {
+    commit: Commit,
+    /// When it is committed on its own.
+    until: Duration,
+}
+
 /// The working set of one round of the loop.
 #[derive(Default)]
 struct Round {
@@ -73,6 +89,10 @@ struct Round {
     /// Callers that are answered as soon as it is decided, by the number of their input.
     early: Vec<(usize, ReplyTo)>,
     deliveries: Vec<OnDurable>,
+    /// Whether somebody waits for any of this to become durable.
+    is_urgent: bool,
+    /// Whether it is the first of this process, before which nobody ran the workspace.
+    is_first: bool,
 }
 
 impl EngineLoop {
@@ -112,8 +132,10 @@ impl EngineLoop {
             generation: 1,
             failures_in_a_row: 0,
             watchers: BTreeMap::new(),
+            lingering: None,
             // What recovery folded from the log's tail is not in the tables yet.
             events_since_flush: 1,
+            is_flush_wanted: false,
             last_flush: now,
             last_sweep: now,
             stall_detector,
@@ -154,15 +176,15 @@ impl EngineLoop {
     async fn wait(&mut self) -> (Vec<EngineMessage>, bool) {
         let mut messages = Vec::new();
         self.observe_stalls(Duration::ZERO);
-        let planned = self.time_to_wait();
+        let lingers = self.lingering.as_ref().map(|lingering| self.until(lingering.until));
+        let planned = self.time_to_wait().min(lingers.unwrap_or(MAX_WAIT));
         let mut wait = planned;
         while let Some(message) = self.receive(wait).await {
             // Nobody waits for an acknowledgement, nor for the worker of this process: they become durable with the next
             // message that somebody does wait for.
-            let urgent =
-                !matches!(message, EngineMessage::Input(Input::Enqueued(_) | Input::RegisterWorker(_), None));
+            let is_acknowledgement = message.is_acknowledgement();
             messages.push(message);
-            if urgent || messages.len() >= self.config.batch_inputs {
+            if !is_acknowledgement || messages.len() >= self.config.batch_inputs {
                 break;
             }
             wait = wait.min(MAX_LINGER);
@@ -217,26 +239,31 @@ impl EngineLoop {
         }
         // The compactor says when a flush under way has ended.
         if self.events_since_flush > 0 && !self.flushes.is_broken() && !self.flushes.is_busy() {
-            wait = wait.min(self.until(self.last_flush + self.config.flush_every));
+            wait = wait.min(self.until_flush());
         }
         wait
     }
 
     async fn round(&mut self, messages: Vec<EngineMessage>, stop: bool) {
         self.drop_published_keys();
-        let mut round = Round::default();
+        // What comes by itself, of the clock and of timers, is not kept waiting.
+        let is_urgent = stop || messages.is_empty();
+        let mut round = Round { is_urgent, is_first: !self.has_started, ..Round::default() };
         // First, so that everything else is judged by the clock as it is now.
         if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.spawner.as_ref()) {
             round.inputs.push(step);
             round.reply_to.push(None);
+            round.is_urgent = true;
         }
         if !self.has_started {
             self.has_started = true;
+            round.is_urgent = true;
             round.inputs.push(Input::StartWith(self.config.start_with.clone()));
             round.reply_to.push(None);
         }
         let now = self.config.clock.now();
         for message in messages {
+            round.is_urgent |= !message.is_acknowledgement() && !matches!(message, EngineMessage::Early(..));
             match message {
                 EngineMessage::Input(input, reply_to) => {
                     round.inputs.push(input);
@@ -256,6 +283,7 @@ impl EngineLoop {
                     self.step(&mut round, now).await;
                     self.watch(run, sender, &mut round);
                 }
+                EngineMessage::Flush => self.is_flush_wanted = true,
                 EngineMessage::Wake => {}
             }
         }
@@ -263,8 +291,12 @@ impl EngineLoop {
             self.last_sweep = self.config.spawner.elapsed();
             round.inputs.push(Input::Sweep);
             round.reply_to.push(None);
+            round.is_urgent = true;
         }
         self.step(&mut round, now).await;
+        if round.is_urgent {
+            self.commit_lingering().await;
+        }
         let mut commit = self.empty_commit();
         commit.deliveries = round.deliveries;
         if stop {
@@ -281,9 +313,24 @@ impl EngineLoop {
         let reply_to = std::mem::take(&mut round.reply_to);
         self.engine.set_freshness(self.stall_detector.freshness(self.config.spawner.as_ref()));
         self.signs_of_life.pass_on(&mut self.engine, self.config.spawner.as_ref(), now);
-        let step = self.engine.step(&inputs, now);
+        let step = match self.lingering {
+            Some(_) => self.engine.step_on(&inputs, now),
+            None => self.engine.step(&inputs, now),
+        };
         for (at, reply_to) in std::mem::take(&mut round.early) {
             let _gone = reply_to.send(step.replies[at].clone().map_err(Error::Refused));
+        }
+        for event in &step.events {
+            if let EventData::ClockStepped(stepped) = &event.data
+                && !round.is_first
+            {
+                let (by_ms, expected) = (stepped.by_ms, stepped.expected.to_string());
+                tracing::warn!(
+                    by_ms,
+                    expected,
+                    "clock.step: it was set, or this machine slept; deadlines of what is at work move along"
+                );
+            }
         }
         self.events_since_flush += step.events.len();
         let replies =
@@ -300,7 +347,33 @@ impl EngineLoop {
                 commit.deliveries.push(Box::new(move || drop(watcher.send(row))));
             }
         }
-        self.send(commit).await;
+        if round.is_urgent || !self.linger(&mut commit) {
+            self.send(commit).await;
+        }
+    }
+
+    /// Keeps a batch that nobody waits for until the next one; false if there is a reason not to.
+    fn linger(&mut self, commit: &mut Commit) -> bool {
+        let lingering = self.lingering.as_ref();
+        let events = lingering.map_or(0, |lingering| lingering.commit.events.len()) + commit.events.len();
+        let is_over = lingering.is_some_and(|lingering| self.until(lingering.until).is_zero());
+        let is_awaited = !commit.replies.is_empty() || !commit.deliveries.is_empty();
+        if is_over || is_awaited || !commit.effects.is_empty() || !(1..=MAX_LINGERING).contains(&events) {
+            return false;
+        }
+        let commit = std::mem::replace(commit, self.empty_commit());
+        let until = self.config.spawner.elapsed() + MAX_LINGER;
+        self.lingering = Some(match self.lingering.take() {
+            Some(Lingering { commit: before, until }) => Lingering { commit: before.then(commit), until },
+            None => Lingering { commit, until },
+        });
+        true
+    }
+
+    async fn commit_lingering(&mut self) {
+        if let Some(Lingering { commit, .. }) = self.lingering.take() {
+            self.send(commit).await;
+        }
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -332,11 +405,20 @@ impl EngineLoop {
         }
     }
 
+    /// How long the changes may wait for the tables. A few wait longer: a flush costs the same for one as for a
+    /// thousand, and whoever reads the tables through Servo asks for it.
+    fn until_flush(&self) -> Duration {
+        if self.is_flush_wanted || self.events_since_flush >= self.config.flush_events {
+            return Duration::ZERO;
+        }
+        let is_few = self.events_since_flush < FEW_EVENTS;
+        let patience = if is_few { self.config.flush_patience } else { 1 };
+        self.until(self.last_flush + self.config.flush_every * patience)
+    }
+
     /// Takes the changes for the tables, when a flush is due and the compactor is free.
     fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
-        let due = stop
-            || self.events_since_flush >= self.config.flush_events
-            || self.until(self.last_flush + self.config.flush_every).is_zero();
+        let due = stop || self.until_flush().is_zero();
         if self.events_since_flush == 0 || !due || self.flushes.is_broken() {
             return None;
         }
@@ -344,6 +426,7 @@ impl EngineLoop {
             return None;
         }
         self.events_since_flush = 0;
+        self.is_flush_wanted = false;
         self.last_flush = self.config.spawner.elapsed();
         let delta = self.engine.state_mut().take_delta();
         let written = self.flushes.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
@@ -357,6 +440,8 @@ impl EngineLoop {
 
     /// Loads the durable state; false if told to stop meanwhile.
     async fn reload(&mut self) -> bool {
+        // Decided on a state that is void.
+        self.lingering = None;
         let made_progress = self.generations.made_progress(self.generation);
         self.failures_in_a_row = if made_progress { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
@@ -459,6 +544,10 @@ impl EngineLoop {
 
     async fn send(&mut self, commit: Commit) {
         if !commit.is_empty() {
+            let commit = match self.lingering.take() {
+                Some(lingering) => lingering.commit.then(commit),
+                None => commit,
+            };
             self.pipeline.send(commit, self.inputs.is_empty()).await;
         }
     }

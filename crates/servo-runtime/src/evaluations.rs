@@ -10,9 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use servo_core::{EvaluationId, RunId};
 use servo_engine::evaluation::{Evaluated, Evaluation, EvaluationReport, Subject};
-use servo_engine::{
-    Change, ChangeSensor, EvaluatedByHand, PushMessage, Refusal, RunReply, StoredRunKey, TriggerSchedule,
-};
+use servo_engine::{Change, EvaluatedByHand, PushMessage, Refusal, RunReply, StoredRunKey, TriggerSchedule};
 use servo_queue::{CallbackError, EvaluationSource};
 use tokio::sync::oneshot;
 
@@ -78,12 +76,6 @@ impl Evaluations {
 }
 
 impl Workspace {
-    /// Defines, pauses, resumes or removes a sensor, or sets its cursor; returns when that is durable. `Duplicate` if
-    /// nothing differs.
-    pub async fn change_sensor(&self, request: ChangeSensor) -> Result<Change, Error> {
-        self.ask(request).await
-    }
-
     /// Tells a sensor something; returns when that is durable. `Duplicate` if the message came before.
     pub async fn push_message(&self, message: PushMessage) -> Result<Change, Error> {
         self.ask(message).await

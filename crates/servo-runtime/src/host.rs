@@ -15,11 +15,11 @@ pub type WorkspaceKey = (TenantId, WorkspaceId);
 
 /// The open workspaces of a process, each as whatever it is opened as. They share nothing else.
 pub struct Host<T> {
-    places: Mutex<BTreeMap<WorkspaceKey, Arc<Place<T>>>>,
+    entries: Mutex<BTreeMap<WorkspaceKey, Arc<Entry<T>>>>,
 }
 
-/// Where a workspace is, or will be.
-struct Place<T> {
+/// The entry of a workspace that is open, or about to be.
+struct Entry<T> {
     /// Written by whoever opens or closes it.
     open: RwLock<Option<Arc<T>>>,
     usage: Mutex<Usage>,
@@ -38,8 +38,8 @@ pub struct InUse<T> {
     _user: User<T>,
 }
 
-/// Counts as somebody who uses a place.
-struct User<T>(Arc<Place<T>>);
+/// Counts as somebody who uses an entry.
+struct User<T>(Arc<Entry<T>>);
 
 impl<T> Drop for User<T> {
     fn drop(&mut self) {
@@ -55,7 +55,7 @@ impl<T> Deref for InUse<T> {
     }
 }
 
-impl<T> Place<T> {
+impl<T> Entry<T> {
     fn usage(&self) -> MutexGuard<'_, Usage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,27 +63,27 @@ impl<T> Place<T> {
 
 impl<T> Default for Host<T> {
     fn default() -> Self {
-        Self { places: Mutex::default() }
+        Self { entries: Mutex::default() }
     }
 }
 
 impl<T: Send + Sync> Host<T> {
-    fn places(&self) -> MutexGuard<'_, BTreeMap<WorkspaceKey, Arc<Place<T>>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<WorkspaceKey, Arc<Entry<T>>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts somebody at a place, before it can be found to be idle.
+    /// Counts a user of an entry, before it can be found to be idle.
     fn user(&self, key: &WorkspaceKey, now: Timestamp) -> User<T> {
-        let mut places = self.places();
-        let place = places.entry(key.clone()).or_insert_with(|| {
+        let mut entries = self.entries();
+        let entry = entries.entry(key.clone()).or_insert_with(|| {
             let usage = Usage { users: 0, last_used: now };
-            Arc::new(Place { open: RwLock::new(None), usage: Mutex::new(usage) })
+            Arc::new(Entry { open: RwLock::new(None), usage: Mutex::new(usage) })
         });
-        let mut usage = place.usage();
+        let mut usage = entry.usage();
         usage.users += 1;
         usage.last_used = usage.last_used.max(now);
         drop(usage);
-        User(place.clone())
+        User(entry.clone())
     }
 
     /// A workspace; opens it if nobody has. Of those who ask at once one opens it, and the others wait.
@@ -97,8 +97,8 @@ impl<T: Send + Sync> Host<T> {
         if let Some(value) = &*user.0.open.read().await {
             return Ok(InUse { value: value.clone(), _user: User::again(&user) });
         }
-        let place = user.0.clone();
-        let mut opened = place.open.write().await;
+        let entry = user.0.clone();
+        let mut opened = entry.open.write().await;
         let value = match &*opened {
             Some(value) => value.clone(),
             None => {
@@ -112,9 +112,10 @@ impl<T: Send + Sync> Host<T> {
 
     /// The workspaces that are open, and not being opened or closed.
     pub fn all_open(&self) -> Vec<(WorkspaceKey, Arc<T>)> {
-        let places: Vec<_> = self.places().iter().map(|(key, place)| (key.clone(), place.clone())).collect();
-        let open = |place: &Place<T>| place.open.try_read().ok().and_then(|open| open.clone());
-        places.into_iter().filter_map(|(key, place)| Some((key, open(&place)?))).collect()
+        let entries: Vec<_> =
+            self.entries().iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        let open = |entry: &Entry<T>| entry.open.try_read().ok().and_then(|open| open.clone());
+        entries.into_iter().filter_map(|(key, entry)| Some((key, open(&entry)?))).collect()
     }
 
     /// Closes workspaces that nobody has used for a while and that have nothing to do, one after another.
@@ -125,37 +126,38 @@ impl<T: Send + Sync> Host<T> {
         is_idle: impl Fn(WorkspaceKey, Arc<T>) -> I,
         close: impl Fn(WorkspaceKey, Arc<T>) -> C,
     ) {
-        let places: Vec<_> = self.places().iter().map(|(key, place)| (key.clone(), place.clone())).collect();
-        for (key, place) in places {
+        let entries: Vec<_> =
+            self.entries().iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        for (key, entry) in entries {
             let is_unused = || {
-                let usage = place.usage();
+                let usage = entry.usage();
                 usage.users == 0 && now.since(usage.last_used) >= after
             };
-            let Some(value) = place.open.read().await.clone() else { continue };
+            let Some(value) = entry.open.read().await.clone() else { continue };
             if !is_unused() || !is_idle(key.clone(), value).await {
                 continue;
             }
             // Whoever wants it from here on waits until it is closed, and opens it again.
-            let mut open = place.open.write().await;
+            let mut open = entry.open.write().await;
             if is_unused()
                 && let Some(value) = open.take()
             {
                 close(key.clone(), value).await;
             }
             drop(open);
-            let mut places = self.places();
-            let is_gone = place.usage().users == 0 && place.open.try_read().is_ok_and(|open| open.is_none());
+            let mut entries = self.entries();
+            let is_gone = entry.usage().users == 0 && entry.open.try_read().is_ok_and(|open| open.is_none());
             if is_gone {
-                places.remove(&key);
+                entries.remove(&key);
             }
         }
     }
 
     /// Closes every workspace, used or not.
     pub async fn close_all<C: Future<Output = ()>>(&self, close: impl Fn(WorkspaceKey, Arc<T>) -> C) {
-        let places = std::mem::take(&mut *self.places());
-        for (key, place) in places {
-            if let Some(value) = place.open.write().await.take() {
+        let entries = std::mem::take(&mut *self.entries());
+        for (key, entry) in entries {
+            if let Some(value) = entry.open.write().await.take() {
                 close(key, value).await;
             }
         }
@@ -163,7 +165,7 @@ impl<T: Send + Sync> Host<T> {
 }
 
 impl<T> User<T> {
-    /// One more of the same place.
+    /// One more user of the same entry.
     fn again(user: &Self) -> Self {
         user.0.usage().users += 1;
         Self(user.0.clone())
@@ -232,7 +234,7 @@ mod tests {
         };
         host.close_idle(at(1_000), Millis::new(500), is_idle, close).await;
         assert_eq!(*closed.lock().unwrap(), ["idle"]);
-        assert_eq!(host.places().len(), 3, "nothing is left of it");
+        assert_eq!(host.entries().len(), 3, "nothing is left of it");
         drop(used);
         host.close_idle(at(2_000), Millis::new(500), is_idle, close).await;
         assert_eq!(*closed.lock().unwrap(), ["idle", "recent", "used"]);

@@ -29,8 +29,17 @@ pub(crate) enum EngineMessage {
     Query(Query),
     /// A request to be notified when this run ends.
     Watch(RunId, oneshot::Sender<Option<RunRow>>),
+    /// Somebody waits for the tables to have everything that is decided.
+    Flush,
     /// A wake-up: the clock moved, a commit failed, or it is time to stop.
     Wake,
+}
+
+impl EngineMessage {
+    /// Whether nobody waits for it, not even to be answered: it is decided together with the next message.
+    pub(crate) fn is_acknowledgement(&self) -> bool {
+        matches!(self, Self::Input(Input::Enqueued(_) | Input::RegisterWorker(_), None))
+    }
 }
 
 /// A batch for the commit thread, in order.
@@ -50,6 +59,21 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
+    /// One commit of this one and what was decided after it as part of the same batch.
+    pub(crate) fn then(mut self, after: Self) -> Self {
+        self.events.extend(after.events);
+        self.effects.extend(after.effects);
+        self.replies.extend(after.replies);
+        self.deliveries.extend(after.deliveries);
+        Self {
+            generation: after.generation,
+            seq: after.seq,
+            snapshot: after.snapshot.or(self.snapshot),
+            delta: after.delta.or(self.delta),
+            ..self
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty()
             && self.effects.is_empty()

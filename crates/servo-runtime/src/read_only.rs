@@ -122,6 +122,6 @@ fn answer(message: EngineMessage, state: &State) {
         EngineMessage::Input(_, Some(reply_to)) | EngineMessage::Early(_, reply_to) => {
             let _gone = reply_to.send(Err(Error::ReadOnly));
         }
-        EngineMessage::Input(_, None) | EngineMessage::Wake => {}
+        EngineMessage::Input(_, None) | EngineMessage::Flush | EngineMessage::Wake => {}
     }
 }

@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, RunId, ScheduleId, SensorId};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, MaterializationRow, NotificationRow,
-    RunRow, ScheduleTickRow, SensorEvalRow,
+    AuditRow, BackfillChunkRow, BackfillRow, CheckResultRow, ConditionEvaluationRow, MaterializationRow,
+    NotificationRow, RunRow, ScheduleTickRow, SensorEvalRow,
 };
-use servo_engine::{Backfill, BackfillState, Run};
-use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
+use servo_engine::{Backfill, Run, State};
+use servo_projections::{
+    AuditFilter, BackfillFilter, CheckFilter, CheckPlace, Projection, RunFilter, merge_page,
+    newest_checks_first,
+};
 
 use crate::error::Error;
 use crate::workspace::{RunDetail, Workspace};
@@ -281,18 +284,29 @@ impl Workspace {
         Ok(found.into_iter().next().map(|row| Arc::new(Backfill::from_row(row))))
     }
 
-    /// The newest backfills that are accepted, from the last to the first, beginning before one.
+    /// A page of backfills in the order of the filter, beginning after one.
     pub async fn backfills(
         &self,
-        before: Option<BackfillId>,
+        after: Option<BackfillId>,
         limit: usize,
-        accepts: impl Fn(BackfillState) -> bool + Sync,
+        filter: &BackfillFilter,
     ) -> Result<Vec<Arc<Backfill>>, Error> {
-        let is_before = |id: BackfillId| before.is_none_or(|before| id < before);
-        let is_wanted = |row: &&BackfillRow| is_before(row.backfill_id) && accepts(row.state);
+        let mut filter = filter.clone();
+        if let Some(assets) = &mut filter.assets {
+            let former = |state: &State| assets.iter().flat_map(|name| state.former_names(name)).collect();
+            let former: Vec<AssetKey> = self.read(former).await?;
+            assets.extend(former);
+        }
+        let is_after = |id: BackfillId| {
+            after.is_none_or(|after| if filter.oldest_first { id > after } else { id < after })
+        };
+        let is_wanted = |row: &&BackfillRow| is_after(row.backfill_id) && filter.accepts_row(row);
         let hot = self.read(|state| {
-            let known = state.backfills().rev().filter(|it| is_before(it.id) && accepts(it.state));
-            let mut found: Vec<Backfill> = known.take(limit).cloned().collect();
+            let known = state.backfills().filter(|it| is_after(it.id) && filter.accepts(it));
+            let mut found: Vec<Backfill> = match filter.oldest_first {
+                true => known.take(limit).cloned().collect(),
+                false => known.rev().take(limit).cloned().collect(),
+            };
             let left = state.ended_backfills().filter(is_wanted);
             found.extend(left.map(|row| Backfill::from_row(row.clone())));
             found
@@ -307,11 +321,23 @@ impl Workspace {
         }
         if let Some(projection) = self.projection() {
             // A backfill is created in the millisecond of its id.
-            let before = before.map(|id| EventId::from_parts(id.timestamp_ms() + 1, 0));
-            let old = projection.backfills(before, limit, |row| is_wanted(&row)).await?;
+            let old = match filter.oldest_first {
+                true => {
+                    let from = after.map(|id| EventId::from_parts(id.timestamp_ms(), 0));
+                    projection.backfills_from(from, limit, |row| is_wanted(&row)).await?
+                }
+                false => {
+                    let before = after.map(|id| EventId::from_parts(id.timestamp_ms() + 1, 0));
+                    projection.backfills(before, limit, |row| is_wanted(&row)).await?
+                }
+            };
             old.into_iter().for_each(add);
         }
-        Ok(found.into_values().rev().take(limit).collect())
+        let found = found.into_values();
+        Ok(match filter.oldest_first {
+            true => found.take(limit).collect(),
+            false => found.rev().take(limit).collect(),
+        })
     }
 
     /// The chunks of a backfill that are accepted, from the last to the first, beginning before the event that planned
@@ -342,18 +368,78 @@ impl Workspace {
         Ok(found.into_values().rev().take(limit).collect())
     }
 
-    /// A page of materializations of an asset that are in the tables, the newest first, beginning before an event.
+    /// A page of results of checks with their places, the newest first, beginning before a place. Assets have the names
+    /// of today.
+    pub async fn checks(
+        &self,
+        before: Option<CheckPlace>,
+        limit: usize,
+        filter: &CheckFilter,
+    ) -> Result<Vec<(CheckPlace, CheckResultRow)>, Error> {
+        let mut stored = filter.clone();
+        if let Some(assets) = &mut stored.assets {
+            let former = |state: &State| assets.iter().flat_map(|name| state.former_names(name)).collect();
+            let former: Vec<AssetKey> = self.read(former).await?;
+            assets.extend(former);
+        }
+        let (mut page, mut before) = (Vec::new(), before);
+        while page.len() < limit {
+            let found = self.stored_checks(before.as_ref(), limit, &stored).await?;
+            let is_last = found.len() < limit;
+            before = found.last().map(CheckPlace::of);
+            let named = |state: &State| {
+                let named = found.into_iter().map(|row| {
+                    let asset_key = state.current_name(&row.asset_key, row.row_version);
+                    (CheckPlace::of(&row), CheckResultRow { asset_key, ..row })
+                });
+                named.collect::<Vec<_>>()
+            };
+            // Rows of another asset that once had this name are left out.
+            page.extend(self.read(named).await?.into_iter().filter(|(_, row)| filter.accepts(row)));
+            if is_last {
+                break;
+            }
+        }
+        page.truncate(limit);
+        Ok(page)
+    }
+
+    /// The same under the names that they were stored with.
+    async fn stored_checks(
+        &self,
+        before: Option<&CheckPlace>,
+        limit: usize,
+        filter: &CheckFilter,
+    ) -> Result<Vec<CheckResultRow>, Error> {
+        let is_wanted = |row: &&CheckResultRow| {
+            filter.accepts(row) && before.is_none_or(|before| CheckPlace::of(row) < *before)
+        };
+        let mut found: Vec<CheckResultRow> =
+            self.read(|state| state.unwritten_checks().filter(is_wanted).cloned().collect()).await?;
+        for moving in self.inner.flushes.in_flight() {
+            found.extend(moving.checks.iter().filter(is_wanted).cloned());
+        }
+        if let Some(projection) = self.projection() {
+            found.extend(projection.checks_before(before, limit, filter).await?);
+        }
+        newest_checks_first(&mut found, limit);
+        Ok(found)
+    }
+
+    /// A page of materializations of an asset that are in the tables and accepted, the newest first, beginning before an
+    /// event.
     pub async fn materializations(
         &self,
         asset: &AssetKey,
         before: Option<EventId>,
         limit: usize,
+        accepts: impl Fn(&MaterializationRow) -> bool + Sync,
     ) -> Result<Vec<MaterializationRow>, Error> {
         let Some(projection) = self.projection() else { return Ok(Vec::new()) };
-        let mut found = projection.materializations_of(asset, before, limit).await?;
+        let mut found = projection.materializations_of(asset, before, limit, &accepts).await?;
         let former = self.read(|state| state.former_names(asset)).await?;
         for name in &former {
-            found.extend(projection.materializations_of(name, before, limit).await?);
+            found.extend(projection.materializations_of(name, before, limit, &accepts).await?);
         }
         if former.is_empty() && self.read(|state| !state.was_renamed(asset)).await? {
             return Ok(found);

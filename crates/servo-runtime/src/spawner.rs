@@ -1,4 +1,4 @@
-//! Executors: a workspace runs on threads of this machine, or on the one thread of a simulation (ADR-067).
+//! The spawner of a process, and tasks of a workspace that are waited for.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,20 +7,15 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+pub use servo_store::Spawner;
+pub(crate) use servo_store::within;
 use servo_store::{Timers, TokioTimers};
 use tokio::runtime::Handle;
 
-/// Spawns the tasks of a workspace, and provides its timers.
-pub trait Spawner: Timers {
-    /// Spawns a task that may block, under `name`.
-    fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>);
-
-    /// Spawns a task that waits most of the time and never blocks.
-    fn spawn(&self, work: BoxFuture<'static, ()>);
-
-    /// How long a thread spins for more work before it sleeps: waking it costs more than a short wait.
-    fn spin_time(&self) -> Duration;
-}
+/// Name of the thread that writes the tables.
+pub(crate) const COMPACTOR: &str = "servo-compact";
+/// Added to the niceness of threads that nobody waits for.
+const BACKGROUND_NICENESS: i32 = 5;
 
 /// Spawns a thread for each task that may block; tokio tasks for everything else.
 #[derive(Debug, Default)]
@@ -41,7 +36,13 @@ impl Timers for ThreadSpawner {
 impl Spawner for ThreadSpawner {
     fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
         let runtime = Handle::current();
-        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(work));
+        let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            if name == COMPACTOR {
+                // Tables that follow a little later hold up nobody; they must not hold up those who wait for an answer.
+                let _as_any_other = rustix::process::nice(BACKGROUND_NICENESS);
+            }
+            runtime.block_on(work);
+        });
         started.expect("the system can start a thread");
     }
 
@@ -51,20 +52,6 @@ impl Spawner for ThreadSpawner {
 
     fn spin_time(&self) -> Duration {
         Duration::from_micros(150)
-    }
-}
-
-/// The result of `first`, or none if `how_long` passes before.
-pub(crate) async fn within<T>(
-    spawner: &dyn Spawner,
-    how_long: Duration,
-    first: impl Future<Output = T>,
-) -> Option<T> {
-    let mut first = std::pin::pin!(first.fuse());
-    let mut timeout = spawner.sleep(how_long).fuse();
-    futures::select_biased! {
-        value = first => Some(value),
-        () = timeout => None,
     }
 }
 

@@ -9,9 +9,9 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSettings,
-    Command, DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Refusal,
-    Release, RetryNow, Review, Snapshot, State, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangeNamed, ChangePartitions, ChangeSettings, Command, DenyRequest,
+    Deploy, Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Refusal, Release, RetryNow, Review,
+    Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -35,7 +35,7 @@ use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::retention;
-use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::spawner::{COMPACTOR, Spawner, TaskTracker, TrackedTasks, within};
 use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
@@ -264,7 +264,7 @@ impl Workspace {
         });
         tracker.thread("servo-commit", committing);
         tracker.thread("servo-files", following);
-        tracker.thread("servo-compact", compaction.run(flush_queue));
+        tracker.thread(COMPACTOR, compaction.run(flush_queue));
         let workspace = Self {
             inner: Arc::new(Inner {
                 inputs,
@@ -331,14 +331,12 @@ impl Workspace {
         self.ask(request).await
     }
 
-    /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
-    pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
-        self.ask(request).await
-    }
-
-    /// Defines, pauses, resumes, removes or tests a notification rule; returns when that is durable. `Duplicate` if
-    /// nothing differs.
-    pub async fn change_notification(&self, request: ChangeNotification) -> Result<Change, Error> {
+    /// Defines, pauses, resumes or removes a schedule, a sensor or a notification rule; returns when that is durable.
+    /// `Duplicate` if nothing differs.
+    pub async fn change_named<C>(&self, request: ChangeNamed<C>) -> Result<Change, Error>
+    where
+        ChangeNamed<C>: Command<Reply = Change>,
+    {
         self.ask(request).await
     }
 
@@ -472,6 +470,11 @@ impl Workspace {
         }
     }
 
+    /// The spawner that it runs on, with its timers.
+    pub fn spawner(&self) -> &Arc<dyn Spawner> {
+        &self.inner.spawner
+    }
+
     /// The time, by the clock of this workspace.
     pub fn now(&self) -> Timestamp {
         self.inner.clock.now()
@@ -510,6 +513,11 @@ impl Workspace {
     /// Wakes the engine to look at its clock. For clocks that are moved by hand.
     pub async fn wake(&self) -> Result<(), Error> {
         self.send(EngineMessage::Wake).await
+    }
+
+    /// Has everything that is decided by now written to the tables soon.
+    pub async fn write_tables(&self) -> Result<(), Error> {
+        self.send(EngineMessage::Flush).await
     }
 
     /// The newest manifest this process has published or found.

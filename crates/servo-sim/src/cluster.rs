@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use object_store::path::Path;
+use servo_api::Api;
 use servo_core::{Backoff, Millis, TenantId, WorkspaceId};
 use servo_engine::testing::invariants;
 use servo_engine::{SettingOrigin, StartWith, State};
@@ -22,21 +24,28 @@ use servo_store::testing::{MemoryDisk, MemoryFiles};
 use servo_store::{
     Blobs, CountingPutIds, DataRoot, FileBlobs, Layout, ObjectBlobs, ObjectLog, ObjectLogOptions, OpenError,
 };
+use servo_worker::LogFiles;
 
 use crate::audit::Audit;
 use crate::auditing_blobs::AuditingBlobs;
 use crate::auditing_log::AuditingLog;
 use crate::bucket::Bucket;
 use crate::disk;
+use crate::evaluators;
 use crate::faults::{Fault, Faults};
 use crate::machine::{MachineClock, ProcessSpawner};
+use crate::notifier::SimNotifier;
 use crate::queue::SimQueue;
-use crate::scenario::{SECOND, Scenario, Storage, WorkerKind};
+use crate::scenario::{SECOND, Scenario, Storage, WorkerCode, WorkerKind};
 use crate::worker;
+use crate::worker::contract::Contracts;
 use crate::world::{Domain, ProcessId, World};
 
 /// The secret that run ids are derived with.
 const SECRET: [u8; 32] = *b"0123456789abcdef0123456789abcdef";
+
+/// The key of workers that ask over HTTP.
+pub const WORKER_KEY: &str = "the key of the workers";
 
 /// Timeout of calls.
 const PATIENCE: u64 = 30 * SECOND;
@@ -60,17 +69,25 @@ pub struct Cluster {
     pub scenario: Arc<Scenario>,
     /// The queue between nodes and workers.
     pub queue: SimQueue,
+    /// Whoever is sent notifications.
+    pub notifier: SimNotifier,
     /// The keys that sign messages.
     pub keys: Keyring,
+    /// The contracts of its executors.
+    pub contracts: Contracts,
     disk: MemoryDisk,
     nodes: Arc<Mutex<Vec<Node>>>,
     closing: Arc<AtomicBool>,
+    /// Whether workers register no more.
+    membership_closed: Arc<AtomicBool>,
 }
 
 struct Node {
     clock: MachineClock,
     process: Option<ProcessId>,
     workspace: Option<Workspace>,
+    /// Its interface, if workers ask over HTTP.
+    routes: Option<Router>,
     /// The disk, as the process sees it.
     files: Option<MemoryFiles>,
     starts: u64,
@@ -95,6 +112,7 @@ impl Cluster {
             clock: MachineClock::new(world, 0),
             process: None,
             workspace: None,
+            routes: None,
             files: None,
             starts: 0,
         };
@@ -104,13 +122,16 @@ impl Cluster {
             faults: faults.clone(),
             audit: audit.clone(),
             bucket: bucket.clone(),
-            queue: SimQueue::new(world, faults, audit, domain, &prefix),
+            queue: SimQueue::new(world, faults, audit, domain, &prefix, keys()),
+            notifier: SimNotifier::new(world, faults, domain),
             layout,
-            keys: Keyring::new("k1", SECRET),
+            keys: keys(),
+            contracts: Contracts::default(),
             disk: MemoryDisk::new(),
             nodes: Arc::new(Mutex::new((0..scenario.nodes).map(node).collect())),
             scenario: Arc::new(scenario),
             closing: Arc::default(),
+            membership_closed: Arc::default(),
         }
     }
 
@@ -153,17 +174,17 @@ impl Cluster {
 
     /// Kills a node and starts it again after a while.
     pub fn crash(&self, number: usize, pause: u64) {
-        let (process, workspace) = {
+        let (process, of_process) = {
             let mut nodes = self.nodes();
             let node = &mut nodes[number];
             if let Some(files) = node.files.take() {
                 files.kill();
             }
-            (node.process.take(), node.workspace.take())
+            (node.process.take(), (node.workspace.take(), node.routes.take()))
         };
         let Some(process) = process else { return };
         self.world.kill(process);
-        drop(workspace);
+        drop(of_process);
         self.start_later(number, pause);
     }
 
@@ -204,6 +225,21 @@ impl Cluster {
     /// Stops starting nodes.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nodes are not started.
+    pub fn is_closed(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Lets no worker register any more: that would be written to the log after everything was looked at.
+    pub fn close_membership(&self) {
+        self.membership_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether workers register no more.
+    pub fn is_membership_closed(&self) -> bool {
+        self.membership_closed.load(Ordering::Relaxed)
     }
 
     /// Kills all nodes, and starts none.
@@ -336,18 +372,33 @@ impl Cluster {
             }
         };
         self.world.note("open", || format!("node {number}.{starts}"));
-        self.nodes()[number].workspace = Some(workspace.clone());
-        if self.scenario.worker_kind == WorkerKind::Local {
-            worker::local(&self, &spawner, &workspace, &queue, &format!("local-{number}.{starts}"));
+        let routes = (self.scenario.worker_code == WorkerCode::OverHttp).then(|| self.routes(&workspace));
+        {
+            let node = &mut self.nodes()[number];
+            (node.workspace, node.routes) = (Some(workspace.clone()), routes);
+        }
+        let slots = match self.scenario.worker_kind {
+            WorkerKind::Local => {
+                let name = format!("local-{number}.{starts}");
+                worker::local(&self, &spawner, &clock, &workspace, &queue, &name)
+            }
+            WorkerKind::Remote => None,
+        };
+        if self.scenario.declared.sensors {
+            evaluators::serve(&self, &spawner, &workspace);
         }
         self.watch_over(number, &workspace).await;
         // Deposed: it ends as a process does, and is started again by whoever watches over processes.
+        if let Some(slots) = slots {
+            worker::end(&self, slots).await;
+        }
         let _ended = workspace.shutdown().await;
         self.world.note("ended", || format!("node {number}.{starts}"));
         let gone = {
             let mut nodes = self.nodes();
-            nodes[number].process = None;
-            nodes[number].workspace.take()
+            let node = &mut nodes[number];
+            node.process = None;
+            (node.workspace.take(), node.routes.take())
         };
         drop(gone);
         self.start_later(number, SECOND);
@@ -438,8 +489,14 @@ impl Cluster {
             ownership,
             local_workers: format!("local-{number}.").into(),
             heartbeat_interval: Millis::from_secs(10),
+            token_lifetime: match self.scenario.worker_code {
+                WorkerCode::OverHttp => self.scenario.token_lifetime,
+                WorkerCode::Scripted | WorkerCode::Executor => Millis::from_hours(2),
+            },
             flush_every: Duration::from_millis(self.scenario.flush_every),
+            flush_patience: 1,
             keep_log_batches: self.scenario.keep_log_batches,
+            notifier: self.scenario.declared.notifications.then(|| Arc::new(self.notifier.clone()) as _),
             limits: Limits {
                 l0_max_count: self.scenario.merge_at,
                 tier_fanout: self.scenario.merge_at,
@@ -448,6 +505,27 @@ impl Cluster {
             },
             ..Config::new(queue, SECRET, self.keys.clone())
         }
+    }
+
+    /// The interface of a node over HTTP.
+    fn routes(&self, workspace: &Workspace) -> Router {
+        // No log of an attempt is written here.
+        let logs = Arc::new(LogFiles::new("/nowhere", self.layout.clone()));
+        let mut api = Api::new(workspace.clone(), Arc::new(self.queue.clone()), logs, self.keys.clone());
+        api.worker_key = Some(WORKER_KEY.into());
+        servo_api::router(api)
+    }
+
+    /// The process of some node that listens, and its interface.
+    pub fn http_node(&self) -> Option<(ProcessId, Router)> {
+        let nodes = self.nodes();
+        let listening: Vec<_> =
+            nodes.iter().filter_map(|node| Some((node.process?, node.routes.clone()?))).collect();
+        if listening.is_empty() {
+            return None;
+        }
+        let chosen = self.world.roll(self.domain, |rng| rng.below(listening.len()));
+        listening.into_iter().nth(chosen)
     }
 
     /// Calls a random node over the network. None if there was no answer.
@@ -512,6 +590,10 @@ impl Cluster {
         let process = self.world.process(self.domain, name);
         self.world.spawn(process, "work", work.boxed());
     }
+}
+
+fn keys() -> Keyring {
+    Keyring::new("k1", SECRET)
 }
 
 fn refused(error: OpenError) -> Error {

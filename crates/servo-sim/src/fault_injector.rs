@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::channel::oneshot;
+
 use crate::cluster::Cluster;
 use crate::faults::Fault;
 use crate::foreign_writers;
@@ -10,34 +12,54 @@ use crate::worker::Worker;
 
 /// Workers that are restarted when they die.
 #[derive(Clone)]
-pub struct Workers(Arc<Mutex<Vec<(Worker, u32, u32)>>>);
+pub struct Workers(Arc<Mutex<Vec<Known>>>);
+
+/// A worker as those who start it know it.
+struct Known {
+    worker: Worker,
+    process: u32,
+    /// Tells an executor to end.
+    end: Option<oneshot::Sender<()>>,
+    starts: u32,
+}
+
+impl Known {
+    fn start(cluster: &Cluster, name: &str, starts: u32) -> Self {
+        let (worker, process, end) = Worker::start(cluster, name);
+        Self { worker, process, end, starts }
+    }
+}
 
 impl Workers {
     /// Starts the workers of a workspace.
     pub fn start(cluster: &Cluster) -> Self {
         let count =
             if cluster.scenario.worker_kind == WorkerKind::Remote { cluster.scenario.workers } else { 0 };
-        let start = |number| {
-            let (worker, process) = Worker::start(cluster, &format!("worker-{number}.1"));
-            (worker, process, 1)
-        };
+        let start = |number| Known::start(cluster, &format!("worker-{number}.1"), 1);
         Self(Arc::new(Mutex::new((0..count).map(start).collect())))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Worker, u32, u32)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn crash(&self, cluster: &Cluster, number: usize) {
-        let Some((_, process, starts)) = self.lock().get(number).cloned() else { return };
+        let (process, end, starts) = match self.lock().get_mut(number) {
+            Some(known) => (known.process, known.end.take(), known.starts + 1),
+            None => return,
+        };
         cluster.faults.count(Fault::WorkerCrash);
-        cluster.world.kill(process);
-        let (worker, process) = Worker::start(cluster, &format!("worker-{number}.{}", starts + 1));
-        self.lock()[number] = (worker, process, starts + 1);
+        match end {
+            // One in three is asked to end, as by whoever brings new code, and does so beside its successor.
+            Some(end) if cluster.world.roll(cluster.domain, |rng| rng.chance(333)) => drop(end.send(())),
+            Some(_) | None => cluster.world.kill(process),
+        }
+        let known = Known::start(cluster, &format!("worker-{number}.{starts}"), starts);
+        self.lock()[number] = known;
     }
 
     fn cut_off(&self, cluster: &Cluster, number: usize, length: u64, fault: Fault) {
-        let Some((worker, ..)) = self.lock().get(number).cloned() else { return };
+        let Some(worker) = self.lock().get(number).map(|known| known.worker.clone()) else { return };
         worker.cut_off(Some(fault));
         cluster.faults.later(cluster.domain, length, move || worker.cut_off(None));
     }
@@ -46,8 +68,8 @@ impl Workers {
     /// do the work.
     pub fn heal(&self, cluster: &Cluster) {
         if !self.lock().is_empty() {
-            let (worker, process) = Worker::start(cluster, "worker-fresh");
-            self.lock().push((worker, process, 1));
+            let known = Known::start(cluster, "worker-fresh", 1);
+            self.lock().push(known);
         }
     }
 }

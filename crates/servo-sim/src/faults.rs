@@ -12,7 +12,7 @@ use crate::world::{Domain, World};
 pub enum Fault {
     /// A write takes effect, but its response is lost.
     LostAnswer,
-    /// A write arrives twice, the second time perhaps much later.
+    /// A write or a request of a worker arrives twice, the second time perhaps much later.
     DuplicateWrite,
     /// "Already exists", although nothing was stored: a retry is needed.
     RetryConflict,

@@ -21,7 +21,7 @@ use crate::cluster::Cluster;
 use crate::disk;
 use crate::faults::{Fault, Faults};
 use crate::graphs;
-use crate::machine::{START, true_time};
+use crate::machine::true_time;
 use crate::scenario::{SECOND, Storage};
 use crate::verification;
 
@@ -46,7 +46,7 @@ fn old_batches(cluster: &Cluster) -> Vec<Bytes> {
     let mut old = OldNode {
         faults: cluster.faults.clone(),
         engine: Engine::new(state, *b"an old secret"),
-        now: Timestamp::from_millis(START - 24 * 3_600_000),
+        now: Timestamp::from_millis(cluster.world.start() - 24 * 3_600_000),
         batches: Vec::new(),
     };
     let silent = old.step(&[Input::Trigger(TriggerRun::new("of old", plan(500), "me"))]);

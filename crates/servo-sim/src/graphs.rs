@@ -7,10 +7,12 @@ use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
 use servo_engine::definitions::{
-    AssetDef, CheckDef, CheckKind, DepDef, IfRunning, Location, Phase, ScheduleDef, Severity,
+    AssetDef, CheckDef, CheckKind, DepDef, IfRunning, Phase, ScheduleDef, Severity,
 };
+use servo_engine::planner::PartitionChoice;
 use servo_engine::{Caller, DepSet, Deploy, Plan, Positions, RetryPolicy, TaskOptions, TaskRequest};
 
+use crate::declared::{self, Declared};
 use crate::rng::Rng;
 
 const ASSETS: usize = 10;
@@ -26,21 +28,29 @@ pub fn wide_keys() -> Vec<String> {
     (0..6).map(|n| format!("w{n}")).collect()
 }
 
+/// The schedule of the hour that clocks show twice: it ticks when they show it for the first time.
+pub const NIGHT: u8 = 9;
+
 /// A schedule with this number: every half minute or every minute, of assets of which some versions have not all.
 pub fn schedule(number: u8) -> ScheduleDef {
-    let cron = if number.is_multiple_of(2) { "*/30 * * * * *" } else { "0 * * * * *" };
+    let cron = match number {
+        NIGHT => "0-59/3 2 * * *",
+        _ if number.is_multiple_of(2) => "*/30 * * * * *",
+        _ => "0 * * * * *",
+    };
     let selection = if number < 2 { "t.n20" } else { "t.n20 | t.n18" };
     let if_running = [IfRunning::Allow, IfRunning::Skip, IfRunning::Queue][usize::from(number) % 3];
     ScheduleDef {
         name: format!("s{number}"),
-        location: Location { file: "sim.py".to_owned(), line: 1 },
+        location: declared::location(),
         cron: cron.to_owned(),
-        timezone: None,
+        timezone: (number == NIGHT).then(|| "Europe/Amsterdam".to_owned()),
         function: None,
         selection: Some(selection.to_owned()),
         description: None,
         tags: BTreeMap::new(),
         enabled: true,
+        partitions: PartitionChoice::default(),
         catch_up_on_resume: false,
         config: BTreeMap::new(),
         priority: 0,
@@ -97,12 +107,14 @@ fn rows_check() -> CheckDef {
 }
 
 /// A version of the project: all assets, or most of them.
-pub fn project(version: u8) -> Deploy {
+pub fn project(version: u8, declared: Declared) -> Deploy {
     let left_out = usize::from(version) * 3;
     let there = (0..ASSETS).filter(|i| version == 0 || i % 7 != left_out % 7);
     let assets = there.flat_map(|i| {
         [name(i), second_output(i)].map(|name| {
             Arc::new(AssetDef {
+                expires_after_ms: declared::expiry(&name).filter(|_| declared.expiry),
+                freshness: declared::freshness(&name).filter(|_| declared.freshness),
                 key: format!("t/{name}"),
                 function: Some("sim:asset".to_owned()),
                 code_version: Some(format!("v{version}")),
@@ -123,14 +135,16 @@ pub fn project(version: u8) -> Deploy {
             ..AssetDef::default()
         })
     });
+    let chain = if declared.conditions { declared::chain(version) } else { Vec::new() };
+    let renamed = declared.renames.then(|| declared::renamed(version));
     Deploy {
         schedules: Vec::new(),
-        sensors: Vec::new(),
-        notifications: Vec::new(),
+        sensors: if declared.sensors { declared::sensors() } else { Vec::new() },
+        notifications: if declared.notifications { declared::rules() } else { Vec::new() },
         time_zones: "2026e".into(),
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
-        assets: assets.chain(wide).collect(),
+        assets: assets.chain(wide).chain(chain).chain(renamed).collect(),
         caller: Caller::user("me"),
     }
 }

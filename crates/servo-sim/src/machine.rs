@@ -16,9 +16,12 @@ use crate::world::{Domain, ProcessId, World, micros};
 /// The simulation begins at this time: 2025-01-15.
 pub const START: i64 = 1_736_899_200_000;
 
+/// Or, in some seeds, at this one: 2025-10-26 00:50 UTC, ten minutes before clocks in Amsterdam are set back.
+pub const START_AT_CHANGE: i64 = 1_761_439_800_000;
+
 /// The true time, in milliseconds since 1970.
 pub fn true_time(world: &World) -> i64 {
-    START + i64::try_from(world.now() / 1_000).unwrap_or(i64::MAX)
+    world.start() + i64::try_from(world.now() / 1_000).unwrap_or(i64::MAX)
 }
 
 /// The clock of a machine: the true time plus an error.

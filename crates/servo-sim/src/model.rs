@@ -9,27 +9,38 @@ mod acts;
 mod assets;
 mod automation;
 mod compare;
+mod conditions;
 mod data;
 mod dispatched;
 mod follow;
+mod freshness;
 pub mod history;
 mod life;
 mod log;
 mod memory;
+mod notifications;
+mod renames;
 mod retry;
 mod rules;
 mod run;
 mod runs;
+mod sensors;
+mod stale;
 mod tables;
 mod tasks;
 mod workers;
 
 pub use assets::{Assets, Fares};
 pub use automation::{Automation, Backfill, Schedule};
-pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
+pub use conditions::{Condition, Conditions};
+pub use data::{AssetPartition, Data, LastAttempt, Made, Origin, Promotion, Status, Waiting};
+pub use freshness::{Fresh, Freshness};
 pub use log::{Batch, Event, Log};
+pub use notifications::{Notification, Notifications, Rule};
+pub use renames::Rename;
 pub use rules::Rules;
 pub use run::{Run, RunIs, Task, TaskIs};
+pub use sensors::{Sensor, Sensors};
 pub use tables::Tables;
 pub use workers::Worker;
 
@@ -89,6 +100,16 @@ pub struct Model {
     pub workers: BTreeMap<String, Worker>,
     /// Schedules and backfills.
     pub automation: Automation,
+    /// Sensors.
+    pub sensors: Sensors,
+    /// Automation conditions by asset.
+    pub conditions: Conditions,
+    /// Renames of assets, in order.
+    pub renames: Vec<Rename>,
+    /// Freshness by asset.
+    pub freshness: Freshness,
+    /// Notification rules and what they told.
+    pub notifications: Notifications,
     /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
     /// allowed.
     pub acts: BTreeMap<EventId, [String; 4]>,
@@ -123,6 +144,11 @@ impl Model {
             settings: BTreeMap::new(),
             workers: BTreeMap::new(),
             automation: Automation::default(),
+            sensors: Sensors::default(),
+            conditions: Conditions::new(),
+            renames: Vec::new(),
+            freshness: Freshness::new(),
+            notifications: Notifications::default(),
             acts: BTreeMap::new(),
             verdicts: Vec::new(),
             last_seq: 0,

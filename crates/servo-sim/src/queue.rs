@@ -1,15 +1,22 @@
 //! The queue between nodes and workers: a service of its own whose deduplication may fail.
 
-use std::collections::{BTreeSet, VecDeque};
+mod receipt;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
-use servo_queue::{EnqueueOptions, EnqueueResult, Message, QueueError, SignedEnvelope, TaskQueue};
+use servo_core::AttemptId;
+use servo_queue::{
+    Delivery, EnqueueOptions, EnqueueResult, Keyring, Message, QueueError, SignedEnvelope, TaskQueue,
+    TaskSource,
+};
 
 use crate::audit::Audit;
 use crate::faults::{Fault, Faults};
+use crate::rng::Rng;
 use crate::scenario::{HOUR, SECOND};
 use crate::world::{Domain, World};
 
@@ -21,6 +28,7 @@ pub struct SimQueue {
     audit: Audit,
     domain: Domain,
     prefix: String,
+    keys: Keyring,
     state: Arc<Mutex<State>>,
 }
 
@@ -29,22 +37,35 @@ struct State {
     seen: BTreeSet<String>,
     waiting: VecDeque<SignedEnvelope>,
     readers: Vec<Waker>,
+    /// Attempts that somebody has asked to begin.
+    asked: BTreeSet<AttemptId>,
+    /// When messages were given to somebody who has not said what became of them, by number.
+    held: BTreeMap<u64, u64>,
+    next_receipt: u64,
 }
 
 impl SimQueue {
     /// The queue of a workspace.
-    pub fn new(world: &World, faults: &Faults, audit: &Audit, domain: Domain, prefix: &str) -> Self {
+    pub fn new(
+        world: &World,
+        faults: &Faults,
+        audit: &Audit,
+        domain: Domain,
+        prefix: &str,
+        keys: Keyring,
+    ) -> Self {
         Self {
             world: world.clone(),
             faults: faults.clone(),
             audit: audit.clone(),
             domain,
             prefix: prefix.to_owned(),
+            keys,
             state: Arc::default(),
         }
     }
 
-    /// The next message; waits for one.
+    /// The next message; waits for one. Nobody is asked what becomes of it.
     pub async fn take(&self) -> SignedEnvelope {
         poll_fn(|context| {
             let mut state = self.lock();
@@ -83,6 +104,16 @@ impl SimQueue {
     }
 }
 
+/// A message that is received here is delivered again if its receiver dies with it.
+#[async_trait]
+impl TaskSource for SimQueue {
+    async fn receive(&self, _queues: &[Arc<str>], _at_most: usize) -> Result<Vec<Delivery>, QueueError> {
+        let envelope = self.take().await;
+        let receipt = self.receipt(envelope.clone());
+        Ok(vec![Delivery::new(envelope, receipt)])
+    }
+}
+
 #[async_trait]
 impl TaskQueue for SimQueue {
     /// Messages are due at once here, and old ones come on purpose.
@@ -115,7 +146,12 @@ impl SimQueue {
             delay = self.world.roll(domain, |rng| rng.within(SECOND..600 * SECOND));
         }
         if faults.injects(domain, Fault::QueueDuplicate, 80) {
-            let again = delay + self.world.roll(domain, |rng| rng.within(0..90 * SECOND));
+            // While the first is at work, or some time after it.
+            let apart = |rng: &mut Rng| {
+                let most = if rng.chance(500) { 2 * SECOND } else { 90 * SECOND };
+                rng.within(0..most)
+            };
+            let again = delay + self.world.roll(domain, apart);
             self.deliver_after(envelope.clone(), again);
         }
         if faults.may(Fault::Redelivery) && self.world.roll(domain, |rng| rng.chance(40)) {

@@ -4,7 +4,9 @@
 use servo_core::Millis;
 use servo_engine::Settings;
 
+use crate::declared::Declared;
 use crate::faults::{Fault, FaultSet};
+use crate::graphs;
 use crate::rng::Rng;
 
 /// A second, in the unit of the world.
@@ -30,6 +32,17 @@ pub enum WorkerKind {
     Remote,
     /// Workers inside the node.
     Local,
+}
+
+/// The code of the workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerCode {
+    /// A script, which does what the contract says in its own way.
+    Scripted,
+    /// The executor of `servo-worker`.
+    Executor,
+    /// The executor, which asks the routes of `servo-api` by their client. Only for workers that are remote.
+    OverHttp,
 }
 
 /// A request of a user.
@@ -58,6 +71,17 @@ pub enum UserRequest {
     Schedule { number: u8, paused: bool, length: u64 },
     /// The life of a backfill: it is created, paused or not, and resumed or cancelled after this long.
     Backfill { chunk_size: u32, at_once: u32, paused: bool, cancelled: bool, length: u64 },
+    /// The polling sensor is resumed, its cursor perhaps set meanwhile, and paused after this long.
+    Poll { cursor: Option<u8>, length: u64 },
+    /// Messages are sent to a sensor, with ids that others send too. If it is not of the project, it is created before,
+    /// and perhaps removed.
+    Push { declared: bool, messages: u8, removed: bool },
+    /// The condition of an asset of the chain is paused for so long.
+    Condition { asset: u8, length: u64 },
+    /// A notification rule is tested, and paused for so long.
+    Rule { length: u64 },
+    /// Another version of the project is deployed, and what it does not declare any more is given another name.
+    Rename { version: u8, asset: u8 },
     /// Remove what the rules of retention do not keep.
     Retention,
     /// Read a page of runs: every acknowledged run must be there.
@@ -99,12 +123,18 @@ pub struct Scenario {
     pub storage: Storage,
     /// The kind of workers.
     pub worker_kind: WorkerKind,
+    /// Their code.
+    pub worker_code: WorkerCode,
+    /// How long tokens are good that workers are given over HTTP.
+    pub token_lifetime: Millis,
     /// How many nodes.
     pub nodes: usize,
     /// Whether nodes use a lease.
     pub leased: bool,
     /// How many workers.
     pub workers: usize,
+    /// Declarations of the project beside its assets.
+    pub declared: Declared,
     /// Settings of the engine.
     pub settings: Settings,
     /// How often tables are written, in milliseconds.
@@ -170,9 +200,12 @@ impl Scenario {
             seed,
             storage,
             worker_kind,
+            worker_code: worker_code(seed, worker_kind),
+            token_lifetime: Millis::from_secs(*Rng::fork(seed, 53).pick(&[120, 600, 7_200])),
             nodes,
             leased,
             workers: 1 + rng.below(3),
+            declared: Declared::of(seed),
             settings,
             flush_every: *rng.pick(&[10_000, 60_000, 300_000, 1_200_000]),
             merge_at: rng.within(3..9) as usize,
@@ -184,6 +217,7 @@ impl Scenario {
         };
         scenario.request(&mut rng);
         scenario.automate();
+        scenario.use_declared();
         scenario.inject(&mut rng);
         if removes_soon(seed) {
             // Chance of its own: what else happens in a seed stays as it is.
@@ -238,7 +272,7 @@ impl Scenario {
         }
     }
 
-    /// What requests runs by itself, in some seeds, with chances of its own.
+    /// Automation, in some seeds, with chances of its own.
     fn automate(&mut self) {
         if self.seed % 6 != 1 {
             return;
@@ -259,6 +293,48 @@ impl Scenario {
                 length: rng.within(SECOND..MINUTE),
             };
             self.requests.push((rng.within(0..self.healed_at), backfill));
+        }
+    }
+
+    /// Acts of people on what the project declares, with chances of their own.
+    fn use_declared(&mut self) {
+        let mut rng = Rng::fork(self.seed, 37);
+        if self.declared.change_of_clocks {
+            let (at, length) = (rng.within(0..self.healed_at), rng.within(12 * MINUTE..20 * MINUTE));
+            let night = UserRequest::Schedule { number: graphs::NIGHT, paused: rng.chance(300), length };
+            self.requests.push((at, night));
+        }
+        if self.declared.conditions {
+            for _ in 0..rng.below(3) {
+                let length = rng.within(SECOND..MINUTE);
+                let pause = UserRequest::Condition { asset: rng.below(3) as u8, length };
+                self.requests.push((rng.within(0..self.healed_at), pause));
+            }
+        }
+        if self.declared.renames {
+            for _ in 0..rng.within(1..4) {
+                let rename = UserRequest::Rename { version: rng.below(4) as u8, asset: rng.draw() as u8 };
+                self.requests.push((rng.within(0..self.healed_at), rename));
+            }
+        }
+        if self.declared.notifications && rng.chance(500) {
+            let rule = UserRequest::Rule { length: rng.within(SECOND..MINUTE) };
+            self.requests.push((rng.within(0..self.healed_at), rule));
+        }
+        if self.declared.sensors {
+            for _ in 0..rng.within(1..3) {
+                let cursor = rng.chance(600).then(|| rng.below(4) as u8);
+                let poll = UserRequest::Poll { cursor, length: rng.within(10 * SECOND..2 * MINUTE) };
+                self.requests.push((rng.within(0..self.healed_at), poll));
+            }
+            for _ in 0..rng.within(1..4) {
+                let push = UserRequest::Push {
+                    declared: rng.chance(500),
+                    messages: rng.within(1..5) as u8,
+                    removed: rng.chance(300),
+                };
+                self.requests.push((rng.within(0..self.healed_at), push));
+            }
         }
     }
 
@@ -318,6 +394,15 @@ impl Scenario {
                 self.scheduled_faults.push((at, fault));
             }
         }
+    }
+}
+
+/// The code of the workers of a seed, with a chance of its own.
+fn worker_code(seed: u64, kind: WorkerKind) -> WorkerCode {
+    match Rng::fork(seed, 47).below(10) {
+        0..=3 => WorkerCode::Scripted,
+        4..=6 if kind == WorkerKind::Remote => WorkerCode::OverHttp,
+        _ => WorkerCode::Executor,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::fault_injector::{Workers, inject};
 use crate::faults::{Fault, FaultCounts, Faults};
 use crate::foreign_writers;
+use crate::machine::{START, START_AT_CHANGE};
 use crate::scenario::{HOUR, MINUTE, SECOND, Scenario};
 use crate::shrink::Cut;
 use crate::users::Users;
@@ -116,7 +117,8 @@ fn once(scenario: &Scenario, how: How, neighbour: bool) -> Outcome {
 }
 
 fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, LeakCheck) {
-    let world = World::new(scenario.seed, how.traced);
+    let start = if scenario.declared.change_of_clocks { START_AT_CHANGE } else { START };
+    let world = World::new(scenario.seed, start, how.traced);
     let audit = Audit::default();
     let bucket = Bucket::new(&world, &audit);
     let cluster = warm_up(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
@@ -270,7 +272,9 @@ impl RunningCluster {
             return false;
         }
         for node in nodes {
-            let idle = node.inspect(|state| state.active_runs() == 0 && state.next_deadline().is_none());
+            let idle = node.inspect(|state| {
+                state.active_runs() == 0 && state.next_deadline().is_none() && !state.awaits_try()
+            });
             if !idle.await.unwrap_or(false) {
                 return false;
             }
@@ -280,6 +284,11 @@ impl RunningCluster {
 
     /// Closes the nodes one after the other, and returns their states.
     async fn settle(&self) -> Vec<HotRows> {
+        // Whoever is registering has its time.
+        self.cluster.close_membership();
+        self.cluster.world.sleep(self.cluster.domain, MINUTE).await;
+        self.cluster.contracts.check_at_rest();
+        self.cluster.queue.check_at_rest();
         let nodes = self.cluster.open_nodes();
         let end = self.cluster.audit.workspace(&self.cluster.prefix()).batches.len() as u64;
         let mut states = Vec::new();

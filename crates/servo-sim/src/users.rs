@@ -11,14 +11,16 @@ use servo_core::{AssetKey, EventId, Fingerprint, Millis, RunId};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::requests::{BackfillRequest, PartitionsOf};
 use servo_engine::{
-    AttemptOutcome, BackfillChange, Caller, CancelRun, Change, ChangeBackfill, ChangePartitions,
-    ChangeSchedule, Deploy, Refusal, Review, RunReply, RunRequest, ScheduleChange, State, TriggerRun,
-    Verdict,
+    AttemptOutcome, BackfillChange, Caller, CancelRun, Change, ChangeBackfill, ChangeNotification,
+    ChangePartitions, ChangeSchedule, ChangeSensor, Deploy, NotificationChange, PauseCondition, PushMessage,
+    Refusal, ResetCursor, Review, RunReply, RunRequest, ScheduleChange, SendTest, SensorChange, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::RunFilter;
 use servo_runtime::{Error, RetryRequest, WipeRequest, Workspace};
 
 use crate::cluster::Cluster;
+use crate::declared;
 use crate::graphs;
 use crate::scenario::{SECOND, UserRequest};
 
@@ -59,14 +61,7 @@ impl Users {
         let cluster = &self.cluster;
         cluster.world.note("request", || format!("{request:?}"));
         match request {
-            UserRequest::Deploy(version) => {
-                let deploy = Deploy { caller, ..graphs::project(version) };
-                self.change(move |workspace| {
-                    let deploy = deploy.clone();
-                    async move { workspace.deploy(deploy).await }.boxed()
-                })
-                .await;
-            }
+            UserRequest::Deploy(version) => self.deploy(version, caller).await,
             UserRequest::Run { key, graph, priority, timeout } => {
                 let layout = &cluster.layout;
                 let plan = graphs::plan(layout.tenant(), layout.workspace(), cluster.scenario.seed, graph);
@@ -172,6 +167,15 @@ impl Users {
                 };
                 self.keep_backfill(request, paused, cancelled, length, &caller).await;
             }
+            UserRequest::Poll { cursor, length } => self.keep_polling(cursor, length, &caller).await,
+            UserRequest::Push { declared, messages, removed } => {
+                self.push(declared, messages, removed, &caller).await;
+            }
+            UserRequest::Condition { asset, length } => {
+                self.keep_paused(usize::from(asset), length, &caller).await;
+            }
+            UserRequest::Rule { length } => self.keep_silent(length, &caller).await,
+            UserRequest::Rename { version, asset } => self.rename(version, asset, &caller).await,
             UserRequest::Retention => {
                 let answer = cluster.retry_until_acked(
                     move |workspace| {
@@ -188,17 +192,44 @@ impl Users {
         }
     }
 
+    async fn deploy(&self, version: u8, caller: Caller) {
+        let deploy = Deploy { caller, ..graphs::project(version, self.cluster.scenario.declared) };
+        self.change(move |workspace| {
+            let deploy = deploy.clone();
+            async move { workspace.deploy(deploy).await }.boxed()
+        })
+        .await;
+    }
+
+    /// Deploys a version that may name an asset anew, and gives something that no code declares another name.
+    async fn rename(&self, version: u8, asset: u8, caller: &Caller) {
+        self.deploy(version, step(caller, 0)).await;
+        let found = self.cluster.retry_until_acked(
+            move |workspace| {
+                async move { workspace.read(move |state| undeclared(state, asset)).await }.boxed()
+            },
+            always,
+        );
+        let Ok(Some(from)) = found.await else { return };
+        let to = AssetKey::new("t", &format!("kept{}", asset % 4)).expect("a key");
+        let caller = step(caller, 1);
+        self.change(move |workspace| {
+            let (from, to, caller) = (from.clone(), to.clone(), caller.clone());
+            async move { workspace.rename_asset(from, to, caller).await }.boxed()
+        })
+        .await;
+    }
+
     /// Creates a schedule, lets it tick, and removes it, so that the world can come to rest.
     async fn keep_schedule(&self, number: u8, paused: bool, length: u64, caller: &Caller) {
         let definition = Arc::new(graphs::schedule(number));
         let name = definition.name.clone();
         let change = |nth: u32, change: ScheduleChange| {
             let caller = step(caller, nth);
-            let change =
-                ChangeSchedule { schedule: name.clone(), expected_state_version: None, change, caller };
+            let change = ChangeSchedule { name: name.clone(), expected_state_version: None, change, caller };
             move |workspace: Workspace| {
                 let change = change.clone();
-                async move { workspace.change_schedule(change).await }.boxed()
+                async move { workspace.change_named(change).await }.boxed()
             }
         };
         // Somebody else may have one of this name: then there is nothing to remove.
@@ -213,6 +244,93 @@ impl Users {
         // A node that is behind does not know it; the other does.
         while !self.change(change(3, ScheduleChange::Remove)).await {
             self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        }
+    }
+
+    /// Resumes the sensor that polls, sets its cursor while it does, and pauses it, so that the world can come to rest.
+    async fn keep_polling(&self, cursor: Option<u8>, length: u64, caller: &Caller) {
+        let change =
+            |nth: u32, change: SensorChange| sensor_change(declared::POLL, change, step(caller, nth));
+        // Before the first deployment there is none: then there is nothing to pause.
+        if !self.change(change(0, SensorChange::Resume)).await {
+            return;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length / 2).await;
+        if let Some(cursor) = cursor {
+            let cursor = (cursor > 0).then(|| cursor.to_string().into());
+            self.change(change(1, SensorChange::Own(ResetCursor(cursor)))).await;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length / 2).await;
+        // A node that is behind does not know it; the other does.
+        while !self.change(change(2, SensorChange::Pause)).await {
+            self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        }
+    }
+
+    /// Pauses the condition of an asset for a while.
+    async fn keep_paused(&self, asset: usize, length: u64, caller: &Caller) {
+        let asset = AssetKey::new("t", declared::CHAIN[asset]).expect("a key");
+        let pause = |nth: u32, paused: bool| {
+            let (asset, caller, reason) = (asset.clone(), step(caller, nth), String::new());
+            let pause = PauseCondition { asset, paused, expected_state_version: None, reason, caller };
+            move |workspace: Workspace| {
+                let pause = pause.clone();
+                async move { workspace.pause_condition(pause).await }.boxed()
+            }
+        };
+        if !self.change(pause(0, true)).await {
+            return;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length).await;
+        // A node that is behind does not know it; the other does.
+        while !self.change(pause(1, false)).await {
+            self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        }
+    }
+
+    /// Tests a notification rule, and pauses it for a while.
+    async fn keep_silent(&self, length: u64, caller: &Caller) {
+        let change = |nth: u32, change: NotificationChange| {
+            let (name, caller) = (declared::RULE.to_owned(), step(caller, nth));
+            let change = ChangeNotification { name, expected_state_version: None, change, caller };
+            move |workspace: Workspace| {
+                let change = change.clone();
+                async move { workspace.change_named(change).await }.boxed()
+            }
+        };
+        self.change(change(0, NotificationChange::Own(SendTest))).await;
+        if !self.change(change(1, NotificationChange::Pause)).await {
+            return;
+        }
+        self.cluster.world.sleep(self.cluster.domain, length).await;
+        // A node that is behind does not know it; the other does.
+        while !self.change(change(2, NotificationChange::Resume)).await {
+            self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        }
+    }
+
+    /// Sends messages to a sensor. Others send some of the same ids, which count once.
+    async fn push(&self, declared: bool, messages: u8, removed: bool, caller: &Caller) {
+        let name = if declared { declared::PUSHED } else { declared::TOLD };
+        if !declared {
+            // Somebody else may have created it.
+            self.change(sensor_change(name, SensorChange::Create(declared::told()), step(caller, 0))).await;
+        }
+        for number in 0..messages {
+            let message = PushMessage {
+                sensor: name.to_owned(),
+                message_id: format!("m{number}").into(),
+                message: format!("{{\"id\":\"m{number}\",\"number\":{number}}}").into(),
+                caller: step(caller, 1 + u32::from(number)),
+            };
+            self.change(move |workspace| {
+                let message = message.clone();
+                async move { workspace.push_message(message).await }.boxed()
+            })
+            .await;
+        }
+        if removed && !declared {
+            self.change(sensor_change(name, SensorChange::Remove, step(caller, 99))).await;
         }
     }
 
@@ -373,6 +491,19 @@ fn step(caller: &Caller, nth: u32) -> Caller {
     Caller { request_id: Some(format!("{request}-{nth}").into()), ..caller.clone() }
 }
 
+/// Asks for a change of a sensor.
+fn sensor_change(
+    name: &str,
+    change: SensorChange,
+    caller: Caller,
+) -> impl Fn(Workspace) -> BoxFuture<'static, Result<Change, Error>> + use<> {
+    let change = ChangeSensor { name: name.to_owned(), expected_state_version: None, change, caller };
+    move |workspace| {
+        let change = change.clone();
+        async move { workspace.change_named(change).await }.boxed()
+    }
+}
+
 fn always() -> bool {
     true
 }
@@ -391,4 +522,11 @@ fn known(state: &State, pick: u8) -> Option<(AssetKey, PartitionsOf)> {
     let count = places.len().max(1);
     let (asset, keys) = places.into_iter().nth(usize::from(pick) % count)?;
     Some((asset, PartitionsOf { keys: keys.into_iter().collect(), ..PartitionsOf::default() }))
+}
+
+/// One of the assets that something is known of and that no code declares.
+fn undeclared(state: &State, pick: u8) -> Option<AssetKey> {
+    let known = state.attempted_assets().map(|(asset, _)| asset);
+    let left: Vec<&AssetKey> = known.filter(|asset| state.definition(asset).is_none()).collect();
+    left.get(usize::from(pick) % left.len().max(1)).map(|asset| (*asset).clone())
 }

@@ -1,5 +1,7 @@
 //! Verifies a cluster at rest: log, tables, state and data must agree.
 
+use std::collections::BTreeMap;
+
 use servo_core::EventId;
 use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
@@ -10,12 +12,21 @@ use crate::cluster::Cluster;
 use crate::model::history::{self, Expected};
 use crate::model::{Log, Model, Rules, Tables};
 
+/// After every so many batches it is compared what is stale, where conditions see to it.
+const STALENESS_EVERY: u64 = 8;
+
 /// The violations of a workspace at rest; empty if there are none.
 pub async fn verify(cluster: Cluster, live: Vec<HotRows>) -> Vec<String> {
     let book = cluster.audit.workspace(&cluster.prefix());
     let mut wrong = Vec::new();
     let read = book.batches.iter().map(|batch| (batch.seq, batch.epoch, batch.payload.as_ref()));
-    let (folded, log) = match (fold(&cluster, &book.batches), Log::read(read)) {
+    let mut kept = BTreeMap::new();
+    let keep = |state: &State| {
+        if cluster.scenario.declared.conditions && state.head().seq.is_multiple_of(STALENESS_EVERY) {
+            kept.insert(state.head().seq, state.clone());
+        }
+    };
+    let (folded, log) = match (fold_with(&cluster, &book.batches, keep), Log::read(read)) {
         (Ok(folded), Ok(log)) => (folded, log),
         (Err(error), _) | (_, Err(error)) => return vec![error],
     };
@@ -33,11 +44,19 @@ pub async fn verify(cluster: Cluster, live: Vec<HotRows>) -> Vec<String> {
         rules: &rules,
         leased: cluster.scenario.leased,
     };
-    match history::follow(&log.batches, expected) {
+    let stale = |model: &Model| {
+        kept.get(&model.last_seq).map_or_else(Vec::new, |state| model.compare_staleness(state))
+    };
+    match history::follow_with(&log.batches, expected, stale) {
         Ok((model, problems)) => {
             wrong.extend(problems);
             wrong.extend(model.compare_state(&folded));
+            wrong.extend(model.compare_staleness(&folded));
             wrong.extend(model.open_backfills());
+            wrong.extend(model.busy_sensors());
+            wrong.extend(model.overdue());
+            wrong.extend(model.left_behind());
+            wrong.extend(model.untold(&cluster.notifier.arrived()));
             let all = History { batches: &book.batches, log: &log, folded: &folded, model: &model };
             let shown = tables(&cluster, &all, !live.is_empty()).await;
             wrong.extend(shown.unwrap_or_else(|error| vec![error]));
@@ -58,11 +77,17 @@ struct History<'a> {
 
 /// The state that a log amounts to.
 pub fn fold(cluster: &Cluster, batches: &[Batch]) -> Result<State, String> {
+    fold_with(cluster, batches, |_| {})
+}
+
+/// The same, with a look at the state after each batch.
+fn fold_with(cluster: &Cluster, batches: &[Batch], mut look: impl FnMut(&State)) -> Result<State, String> {
     let (tenant, workspace) = (cluster.layout.tenant().clone(), cluster.layout.workspace().clone());
     let mut state = State::new(tenant, workspace);
     for batch in batches {
         let events = decode_batch(&batch.payload).map_err(|error| format!("batch {}: {error}", batch.seq))?;
         state.apply_batch(batch.seq, &events);
+        look(&state);
     }
     Ok(state)
 }

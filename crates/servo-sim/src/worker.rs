@@ -1,29 +1,38 @@
 //! Simulated workers: they take messages, ask before they begin, send heartbeats, and retry reports until they are
-//! acknowledged.
+//! acknowledged. Most are the executor of `servo-worker`. Others are scripts that do the same in their own way: they
+//! use a message that they have taken without a word, and do not always stop when they are told to.
 
+mod attempt;
+pub mod contract;
+mod executors;
+mod function;
 mod membership;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use futures::FutureExt;
-use object_store::path::Path;
-use object_store::{ObjectStoreExt, PutPayload};
-use servo_core::{AssetKey, Clock};
-use servo_engine::definitions::{CheckDef, Severity};
-use servo_engine::outputs::{CheckReport, OutputReport, Usage};
-use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Report, TaskError};
+use futures::channel::oneshot;
+use servo_core::Clock;
+use servo_engine::{Outcome, Progress, Report};
 use servo_queue::{Delivery, Envelope, HeartbeatReply, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Error, Workspace};
+use servo_worker::Slots;
 
 use crate::cluster::Cluster;
 use crate::faults::Fault;
 use crate::machine::{MachineClock, ProcessSpawner};
-use crate::scenario::SECOND;
+use crate::network::Link;
+use crate::scenario::{SECOND, WorkerCode};
+use attempt::Attempt;
 
 /// Concurrent tasks of a worker.
 const SLOTS: usize = 2;
+
+/// The random text of a process that registers over HTTP, as it stands in the id of its worker. Names of processes are
+/// used once here.
+const NONCE: &str = "processone";
+const NONCE_AT_END: &str = "-processone";
 
 /// A worker on a machine of its own.
 #[derive(Clone)]
@@ -31,39 +40,60 @@ pub struct Worker {
     cluster: Cluster,
     name: Arc<str>,
     timers: ProcessSpawner,
-    /// The fault that cuts it off, if one does.
-    cut_off: Arc<Mutex<Option<Fault>>>,
-    /// Whether it has been registered, as far as it knows.
+    link: Link,
+    /// Whether it is registered, as far as it knows.
     is_member: Arc<AtomicBool>,
+    /// Whether it has ever been.
+    has_joined: Arc<AtomicBool>,
 }
 
 impl Worker {
-    /// Starts a worker with a new name; returns its process too.
-    pub fn start(cluster: &Cluster, name: &str) -> (Self, u32) {
+    /// Starts a worker with a new name; returns its process too, and how an executor is told to end.
+    pub fn start(cluster: &Cluster, name: &str) -> (Self, u32, Option<oneshot::Sender<()>>) {
         let process = cluster.world.process(cluster.domain, name);
         let timers = ProcessSpawner { world: cluster.world.clone(), domain: cluster.domain, process };
-        let (cut_off, is_member) = (Arc::default(), Arc::default());
-        let worker = Self { cluster: cluster.clone(), name: name.into(), timers, cut_off, is_member };
+        let (link, is_member, has_joined) = (Link::new(cluster), Arc::default(), Arc::default());
+        let is_over_http = cluster.scenario.worker_code == WorkerCode::OverHttp;
+        let name = if is_over_http { format!("{name}{NONCE_AT_END}") } else { name.to_owned() };
+        let (cluster_too, name) = (cluster.clone(), name.into());
+        let worker = Self { cluster: cluster_too, name, timers, link, is_member, has_joined };
         if cluster.scenario.settings.push_limit == 0 {
             let member = worker.clone();
-            cluster.world.spawn(process, "membership", async move { member.belong().await }.boxed());
+            let belongs = if is_over_http {
+                async move { member.belong_over_http().await }.boxed()
+            } else {
+                async move { member.belong().await }.boxed()
+            };
+            cluster.world.spawn(process, "membership", belongs);
         } else {
-            worker.is_member.store(true, Ordering::Relaxed);
+            worker.joined(true);
         }
-        for _ in 0..SLOTS {
-            let slot = worker.clone();
-            cluster.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
-        }
-        (worker, process)
+        let end = match cluster.scenario.worker_code {
+            WorkerCode::OverHttp => Some(executors::over_http(&worker)),
+            WorkerCode::Executor => Some(executors::remote(&worker)),
+            WorkerCode::Scripted => {
+                for _ in 0..SLOTS {
+                    let slot = worker.clone();
+                    cluster.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
+                }
+                None
+            }
+        };
+        (worker, process, end)
+    }
+
+    fn joined(&self, is_member: bool) {
+        self.is_member.store(is_member, Ordering::Relaxed);
+        self.has_joined.fetch_or(is_member, Ordering::Relaxed);
     }
 
     /// Cuts it off, or reconnects it.
     pub fn cut_off(&self, why: Option<Fault>) {
-        *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.link.cut_off(why);
     }
 
     fn is_cut_off(&self) -> Option<Fault> {
-        *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner)
+        self.link.is_cut_off()
     }
 
     async fn serve(self) {
@@ -152,19 +182,23 @@ impl Worker {
     }
 }
 
-/// Workers inside a node: they die with it, and begin before their start is durable.
+/// Workers inside a node: they die with it, and begin before their start is durable. Returns the slots of an executor.
 pub fn local(
     cluster: &Cluster,
     spawner: &ProcessSpawner,
+    clock: &MachineClock,
     workspace: &Workspace,
     queue: &Arc<LocalQueue>,
     name: &str,
-) {
+) -> Option<Slots> {
+    if cluster.scenario.worker_code != WorkerCode::Scripted {
+        return Some(executors::local(cluster, spawner, clock, workspace, queue, name));
+    }
     for slot in 0..SLOTS {
         let (cluster, workspace, queue) = (cluster.clone(), workspace.clone(), queue.clone());
         let name = format!("{name}/{slot}");
         if cluster.scenario.settings.push_limit == 0 {
-            let belongs = membership::local(cluster.clone(), workspace.clone(), name.as_str().into());
+            let belongs = membership::local(cluster.clone(), workspace.clone(), name.as_str().into(), 1);
             spawner.world.spawn(spawner.process, "membership", belongs.boxed());
         }
         let serve = async move {
@@ -179,6 +213,12 @@ pub fn local(
         };
         spawner.world.spawn(spawner.process, "slot", serve.boxed());
     }
+    None
+}
+
+/// Ends the executor of a node that has been deposed.
+pub async fn end(cluster: &Cluster, slots: Slots) {
+    executors::end(cluster, slots).await;
 }
 
 async fn run_local(
@@ -222,157 +262,4 @@ async fn run_local(
 fn open(cluster: &Cluster, message: &SignedEnvelope) -> Option<Envelope> {
     let clock = MachineClock::new(&cluster.world, 0);
     cluster.keys.open(message, clock.now()).ok()
-}
-
-/// The planned course of an attempt.
-struct Attempt {
-    length: u64,
-    end: u64,
-    obeys: bool,
-}
-
-impl Attempt {
-    fn draw(cluster: &Cluster, envelope: &Envelope) -> Self {
-        let mut attempt = cluster.world.roll(cluster.domain, |rng| {
-            let length = match rng.below(8) {
-                0 => rng.within(0..1_000),
-                7 => rng.within(20 * SECOND..100 * SECOND),
-                _ => rng.within(10_000..8 * SECOND),
-            };
-            Self { length, end: rng.within(0..100), obeys: rng.chance(850) }
-        });
-        if let Some(limit) = envelope.timeout_ms.map(|limit| limit.get() * 1_000)
-            && attempt.length > limit
-        {
-            (attempt.length, attempt.end) = (limit, 100);
-        }
-        if cluster.faults.is_healed() {
-            // Everything must end some day.
-            attempt.end = attempt.end.min(90);
-        }
-        attempt
-    }
-
-    async fn end(&self, cluster: &Cluster, envelope: &Envelope) -> Report {
-        let failed = |code| Report::failed(TaskError::new(code, "boom"));
-        let usage = Some(Usage { cpu_ms: self.length / 1_000, ..Usage::default() });
-        let report = match self.end {
-            0..=79 => match store(cluster, envelope, OutputState::Committed).await {
-                Some(outputs) => Report { outputs: outputs.into(), ..Report::succeeded() },
-                None => failed(ErrorCode::DiskFull),
-            },
-            80..=85 => match store(cluster, envelope, OutputState::Quarantined).await {
-                Some(outputs) => Report { outputs: outputs.into(), ..failed(ErrorCode::CheckFailed) },
-                None => failed(ErrorCode::DiskFull),
-            },
-            86..=90 => failed(ErrorCode::UserCodeException),
-            91..=94 => failed(ErrorCode::WorkerCrash),
-            95..=97 => Report::new(Outcome::Interrupted),
-            98..=99 => failed(ErrorCode::NetworkError),
-            _ => Report::new(Outcome::TimedOut),
-        };
-        let report = Report { usage, ..report };
-        if cluster.faults.injects(cluster.domain, Fault::Poison, 30) { nonsense(report) } else { report }
-    }
-}
-
-/// A malformed report: it repeats an output with another state, and names foreign assets.
-fn nonsense(report: Report) -> Report {
-    let again = report.outputs.iter().map(|output| OutputReport {
-        row_count: Some(u64::MAX),
-        ..OutputReport::new(output.asset.clone(), OutputState::Discarded)
-    });
-    let stranger = AssetKey::new("t", "somebody_elses").expect("a key");
-    let stranger = OutputReport::new(stranger, OutputState::Committed);
-    let outputs = report.outputs.iter().cloned().chain(again).chain([stranger]).collect();
-    let error = Some(Arc::new(TaskError::new(ErrorCode::InternalError, "\u{0}\n{}[]\"")));
-    Report { outputs, error: report.error.or(error), ..report }
-}
-
-/// A false report of success.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    /// Nothing was stored.
-    NoMarker,
-    /// A check did not pass.
-    FailedCheck,
-    /// A check was not run.
-    NoCheck,
-}
-
-impl Lie {
-    fn draw(cluster: &Cluster) -> Option<Self> {
-        if !cluster.faults.injects(cluster.domain, Fault::Poison, 40) {
-            return None;
-        }
-        let lies = [Self::NoMarker, Self::FailedCheck, Self::NoCheck];
-        Some(lies[cluster.world.roll(cluster.domain, |rng| rng.below(lies.len()))])
-    }
-}
-
-fn results(checks: &[CheckDef], state: OutputState, lie: Option<Lie>) -> Vec<CheckReport> {
-    if lie == Some(Lie::NoCheck) {
-        return Vec::new();
-    }
-    let passed = state == OutputState::Committed && lie != Some(Lie::FailedCheck);
-    let result = |check: &CheckDef| CheckReport {
-        name: check.name.clone(),
-        kind: check.kind,
-        passed,
-        // How bad it is, the control plane knows.
-        severity: Severity::Info,
-        blocking: None,
-        message: None,
-        metadata: [].into(),
-        error: None,
-        duration_ms: 1,
-    };
-    checks.iter().map(result).collect()
-}
-
-/// Writes the outputs of an attempt: the data, and last the commit marker.
-async fn store(cluster: &Cluster, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
-    let mut reports = Vec::new();
-    let Some(work) = &envelope.work else { return Some(reports) };
-    let (client, partition) =
-        (cluster.bucket.client(cluster.domain, &cluster.faults), envelope.task_key.partition());
-    let lie = Lie::draw(cluster);
-    for output in &work.outputs {
-        if output.checked.is_some() {
-            // Nothing is made, whatever is said of it.
-            reports.push(OutputReport {
-                checks: results(&output.checks, state, lie),
-                ..OutputReport::new(output.asset.clone(), state)
-            });
-            continue;
-        }
-        let (dir, marker) = match state {
-            OutputState::Quarantined => (
-                cluster.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
-                "_reason.json",
-            ),
-            OutputState::Committed | OutputState::Discarded | OutputState::Missing => (
-                cluster.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
-                "_commit.json",
-            ),
-        };
-        let path = Path::from(format!("{}/{dir}/{marker}", cluster.prefix()));
-        let mut tries = 0;
-        let mut backoff = cluster.backoff(2 * SECOND, 128 * SECOND);
-        let is_stored = lie != Some(Lie::NoMarker) || state != OutputState::Committed;
-        while is_stored && client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
-            tries += 1;
-            if tries == 8 {
-                return None;
-            }
-            cluster.world.pause(cluster.domain, backoff.next_delay()).await;
-        }
-        reports.push(OutputReport {
-            format: Some(DataFormat::Parquet),
-            row_count: Some(1),
-            checks: results(&output.checks, state, lie),
-            ..OutputReport::new(output.asset.clone(), state)
-        });
-    }
-    Some(reports)
 }

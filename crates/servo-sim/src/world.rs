@@ -27,6 +27,8 @@ pub type ProcessId = u32;
 /// The simulated machines, network and clock. Cheap to clone.
 #[derive(Clone)]
 pub struct World {
+    /// The time at which it begins, in milliseconds since 1970.
+    start: i64,
     inner: Arc<Mutex<Inner>>,
     woken: Arc<Mutex<Woken>>,
 }
@@ -48,6 +50,8 @@ struct Inner {
     steps: u64,
     hash: u64,
     trace: Option<Vec<String>>,
+    /// Whether it has ended: nothing happens any more.
+    ended: bool,
 }
 
 struct Task {
@@ -136,8 +140,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    /// A world in which nothing has happened yet.
-    pub fn new(seed: u64, traced: bool) -> Self {
+    /// A world in which nothing has happened yet, at this time.
+    pub fn new(seed: u64, start: i64, traced: bool) -> Self {
         let inner = Inner {
             now: 0,
             events: BinaryHeap::new(),
@@ -151,8 +155,14 @@ impl World {
             steps: 0,
             hash: seed,
             trace: traced.then(Vec::new),
+            ended: false,
         };
-        Self { inner: Arc::new(Mutex::new(inner)), woken: Arc::default() }
+        Self { start, inner: Arc::new(Mutex::new(inner)), woken: Arc::default() }
+    }
+
+    /// The time at which it began, in milliseconds since 1970.
+    pub fn start(&self) -> i64 {
+        self.start
     }
 
     /// Microseconds since the beginning.
@@ -266,7 +276,8 @@ impl World {
     /// Stops the simulation. Tasks that wait for an event hold the world, and are held by it, until then.
     pub fn end(&self) {
         let mut inner = lock(&self.inner);
-        let Inner { tasks, events, processes, .. } = &mut *inner;
+        let Inner { tasks, events, processes, ended, .. } = &mut *inner;
+        *ended = true;
         let ended = (std::mem::take(tasks), std::mem::take(events), std::mem::take(processes));
         drop(inner);
         drop(ended);
@@ -310,7 +321,10 @@ impl World {
 
     /// Schedules an event.
     pub fn after(&self, domain: Domain, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
-        lock(&self.inner).schedule(domain, micros, What::Happen(Box::new(happening)));
+        let mut inner = lock(&self.inner);
+        if !inner.ended {
+            inner.schedule(domain, micros, What::Happen(Box::new(happening)));
+        }
     }
 
     /// Ready when this much time has passed.

@@ -1,13 +1,14 @@
 //! Seeds that every change must survive.
 #![allow(clippy::unwrap_used)]
 
+use servo_sim::audit::Batch;
 use servo_sim::campaign::campaign;
-use servo_sim::scenario::Scenario;
+use servo_sim::scenario::{Scenario, WorkerCode, WorkerKind};
 use servo_sim::seed::{How, run};
 use servo_sim::shrink::shrink;
 
 /// `make sim SEEDS=…` runs more.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 700;
 
 #[test]
 fn whatever_goes_wrong_nothing_is_lost_doubled_or_stuck() {
@@ -50,6 +51,28 @@ fn seeds_that_found_something_find_nothing_any_more() {
     ] {
         let outcome = run(&Scenario::of(seed), How { twice: true, ..How::default() });
         assert!(outcome.wrong.is_empty(), "seed {seed} ({found}): {:?}", outcome.wrong);
+    }
+}
+
+#[test]
+fn workers_of_every_kind_end_tasks_and_do_it_twice_in_the_same_way() {
+    for (kind, code) in [
+        (WorkerKind::Local, WorkerCode::Scripted),
+        (WorkerKind::Local, WorkerCode::Executor),
+        (WorkerKind::Remote, WorkerCode::Scripted),
+        (WorkerKind::Remote, WorkerCode::Executor),
+        (WorkerKind::Remote, WorkerCode::OverHttp),
+    ] {
+        let is_of = |scenario: &Scenario| scenario.worker_kind == kind && scenario.worker_code == code;
+        let scenarios = (0..).map(Scenario::of).filter(is_of);
+        let mut ended = 0;
+        for scenario in scenarios.take(5) {
+            let outcome = run(&scenario, How { twice: true, ..How::default() });
+            assert_eq!(outcome.wrong, Vec::<String>::new(), "seed {}: {kind:?} {code:?}", scenario.seed);
+            let says = |batch: &&Batch| String::from_utf8_lossy(&batch.payload).contains("\"TaskFinished\"");
+            ended += outcome.log.iter().filter(says).count();
+        }
+        assert!(ended > 5, "{kind:?} {code:?} ended {ended} tasks");
     }
 }
 

@@ -100,12 +100,8 @@ impl Inner {
     }
 
     fn ensure_dir(&self, dir: &Path) -> io::Result<()> {
-        if self.durable.lock().unwrap_or_else(PoisonError::into_inner).contains(dir) {
-            return Ok(());
-        }
-        create_dirs(self.files.as_ref(), &self.root, dir)?;
-        self.durable.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_owned());
-        Ok(())
+        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        create_dirs(self.files.as_ref(), &self.root, dir, &mut durable)
     }
 
     /// Writes an unfinished file, has it named by `name_it`, and removes what is left over.

@@ -2,22 +2,28 @@
 //!
 //! They are a trait so that tests can fail, tear or interrupt any one of them.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::BuildHasher;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// A file open for appending.
+/// A file open for appending. It knows its end by itself: a file is written through one of these at a time.
 pub trait OpenFile: fmt::Debug + Send + Sync {
     /// Writes all bytes at the end of the file. After an error any prefix of them may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Writes so many zeros behind the end without moving it: the next appends write over them. Syncing those changes no
+    /// length of the file, which costs a disk much more than bytes. After an error any number of them may be there.
+    fn pad(&mut self, bytes: usize) -> io::Result<()>;
     /// Makes contents and length durable.
     fn sync_data(&mut self) -> io::Result<()>;
-    /// Cuts the file down to `len` bytes; not durable until synced.
+    /// Cuts the file down to `len` bytes, which is its end then; not durable until synced.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 
@@ -96,8 +102,16 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
 }
 
 /// Creates `dir` and what is missing above it. Every name from `root` down, and its own, is made durable, even if it
-/// existed: a crash may have come between creating and syncing it.
-pub(crate) fn create_dirs(files: &dyn FileSystem, root: &Path, dir: &Path) -> io::Result<()> {
+/// existed: a crash may have come between creating and syncing it. Those that are `durable` by now are left alone.
+pub(crate) fn create_dirs(
+    files: &dyn FileSystem,
+    root: &Path,
+    dir: &Path,
+    durable: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
+    if durable.contains(dir) {
+        return Ok(());
+    }
     let parent = match dir.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -105,20 +119,22 @@ pub(crate) fn create_dirs(files: &dyn FileSystem, root: &Path, dir: &Path) -> io
     };
     let is_ours = dir != root && dir.starts_with(root);
     if is_ours {
-        create_dirs(files, root, parent)?;
+        create_dirs(files, root, parent, durable)?;
     }
     match files.create_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !is_ours => {
-            create_dirs(files, root, parent)?;
+            create_dirs(files, root, parent, durable)?;
             files.create_dir(dir)?;
         }
         done => done?,
     }
     match files.sync_dir(parent) {
         // A directory of somebody else's that may not be opened: whoever made `dir` in it saw to that.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours => Ok(()),
-        done => done,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours => {}
+        done => done?,
     }
+    durable.insert(dir.to_owned());
+    Ok(())
 }
 
 /// Writes a new file next to its final place and makes its contents durable; the caller gives it its name.
@@ -131,25 +147,39 @@ pub(crate) fn write_temporary(files: &dyn FileSystem, path: &Path, bytes: &[u8])
 /// Bytes that others may have in memory and not on the disk, for a whole file system to be synced: more take seconds, and
 /// are none of the caller's business.
 const FOREIGN_BYTES: u64 = 1 << 30;
+/// How long that is believed: asking the system costs a tenth of a small sync, and little is written meanwhile.
+const UNWRITTEN_FOR: Duration = Duration::from_millis(50);
 
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsFiles;
 
 #[derive(Debug)]
-struct OsFile(File);
+struct OsFile {
+    file: File,
+    /// Where the next append goes.
+    end: u64,
+}
 
 impl OpenFile for OsFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all_at(bytes, self.end)?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn pad(&mut self, bytes: usize) -> io::Result<()> {
+        self.file.write_all_at(&vec![0; bytes], self.end)
     }
 
     fn sync_data(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)?;
+        self.end = len;
+        Ok(())
     }
 }
 
@@ -172,14 +202,33 @@ impl FileLock for OsLock {
 
 /// Stays open: the system tells of errors since it was opened.
 #[derive(Debug)]
-struct OsFileSystem(File);
+struct OsFileSystem {
+    root: File,
+    /// Bytes that were unwritten when they were last asked for, and when that was.
+    unwritten: Mutex<Option<(Instant, Option<u64>)>>,
+}
+
+impl OsFileSystem {
+    /// Bytes that wait to be written, as of a moment ago.
+    fn unwritten_bytes(&self) -> Option<u64> {
+        let mut unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        match *unwritten {
+            Some((at, bytes)) if at.elapsed() < UNWRITTEN_FOR => bytes,
+            _ => {
+                let bytes = unwritten_bytes();
+                *unwritten = Some((Instant::now(), bytes));
+                bytes
+            }
+        }
+    }
+}
 
 impl WholeFileSystem for OsFileSystem {
     fn sync(&self) -> io::Result<()> {
-        if unwritten_bytes().is_none_or(|bytes| bytes > FOREIGN_BYTES) {
+        if self.unwritten_bytes().is_none_or(|bytes| bytes > FOREIGN_BYTES) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        rustix::fs::syncfs(&self.0).map_err(io::Error::from)
+        rustix::fs::syncfs(&self.root).map_err(io::Error::from)
     }
 }
 
@@ -200,13 +249,14 @@ impl FileSystem for OsFiles {
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
-        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
-        Ok(Box::new(OsFile(file)))
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        Ok(Box::new(OsFile { file, end: 0 }))
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
-        let file = OpenOptions::new().append(true).open(path)?;
-        Ok(Box::new(OsFile(file)))
+        let file = OpenOptions::new().write(true).open(path)?;
+        let end = file.metadata()?.len();
+        Ok(Box::new(OsFile { file, end }))
     }
 
     fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
@@ -265,7 +315,7 @@ impl FileSystem for OsFiles {
     }
 
     fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>> {
-        Ok(Box::new(OsFileSystem(File::open(dir)?)))
+        Ok(Box::new(OsFileSystem { root: File::open(dir)?, unwritten: Mutex::default() }))
     }
 
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {

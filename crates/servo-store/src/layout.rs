@@ -26,6 +26,8 @@ pub enum TableFileKind {
     History,
     /// Run keys, sorted by hash.
     Keys,
+    /// A part of the base as memory has it.
+    Packed,
 }
 
 impl TableFileKind {
@@ -36,6 +38,7 @@ impl TableFileKind {
             Self::Base => "base",
             Self::History => "history",
             Self::Keys => "keys",
+            Self::Packed => "base",
         }
     }
 
@@ -44,6 +47,7 @@ impl TableFileKind {
         match self {
             Self::L0 | Self::Base | Self::History => "parquet",
             Self::Keys => "keys",
+            Self::Packed => "packed",
         }
     }
 }

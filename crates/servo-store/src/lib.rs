@@ -55,6 +55,7 @@ mod object_log;
 mod object_stores;
 pub mod probe;
 mod put_ids;
+mod spawner;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod timers;
@@ -73,4 +74,5 @@ pub use object_blobs::{MemoryBlobs, ObjectBlobs};
 pub use object_log::{ObjectLog, ObjectLogOptions};
 pub use object_stores::{StoreUrlError, open_object_store};
 pub use put_ids::{CountingPutIds, PutIds, SystemPutIds};
-pub use timers::{Timers, TokioTimers};
+pub use spawner::Spawner;
+pub use timers::{Timers, TokioTimers, within};

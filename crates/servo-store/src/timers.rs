@@ -1,6 +1,8 @@
 //! Time that passes, as opposed to the time of day: how long something took, and waiting.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -34,5 +36,15 @@ impl Timers for TokioTimers {
 
     fn sleep(&self, how_long: Duration) -> BoxFuture<'static, ()> {
         tokio::time::sleep(how_long).boxed()
+    }
+}
+
+/// The result of `first`, or none if `how_long` passes before.
+pub async fn within<T>(timers: &dyn Timers, how_long: Duration, first: impl Future<Output = T>) -> Option<T> {
+    let mut first = pin!(first.fuse());
+    let mut timeout = timers.sleep(how_long).fuse();
+    futures::select_biased! {
+        value = first => Some(value),
+        () = timeout => None,
     }
 }

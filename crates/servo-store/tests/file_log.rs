@@ -100,6 +100,47 @@ async fn a_damaged_line_break_before_the_last_line_is_not_taken_for_a_torn_tail(
 }
 
 #[tokio::test]
+async fn room_for_the_next_lines_is_no_part_of_the_log() {
+    let directory = Directory::with_batches(ONE_SEGMENT, 3).await;
+    let lines = directory.bytes(1);
+    let with_room = [&lines[..], &vec![0; 100_000]].concat();
+    directory.overwrite(1, &with_room);
+    let reader = directory.open_read_only().unwrap();
+    assert_eq!(contents(&reader, 1).await.unwrap(), batches(1..=3));
+    assert_eq!(reader.next_seq().await.unwrap(), 4);
+    assert_eq!(directory.bytes(1), with_room, "reading changes nothing");
+
+    let log = directory.open().unwrap();
+    assert_eq!(directory.bytes(1), lines, "the room of a writer that died is gone");
+    for seq in 4..=50 {
+        log.append(batch(seq, 1)).await.unwrap();
+    }
+    let written = directory.bytes(1);
+    let end = written.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    assert!(end < written.len(), "there is room");
+    assert!(written.len() < 2 * end, "it is in proportion to what was written");
+    assert_eq!(contents(&directory.open_read_only().unwrap(), 1).await.unwrap(), batches(1..=50));
+    drop(log);
+    assert_eq!(directory.bytes(1), written[..end], "a log that was closed has lines and nothing else");
+}
+
+#[tokio::test]
+async fn a_line_of_which_parts_were_never_written_is_dropped_from_the_room_it_lies_in() {
+    let directory = Directory::with_batches(ONE_SEGMENT, 3).await;
+    let whole = directory.bytes(1);
+    let start = last_line(&whole);
+    for (from, to) in [(0, 20), (10, 30), (0, whole.len() - start - 1), (30, whole.len() - start)] {
+        let mut torn = [&whole[..], &[0; 500]].concat();
+        torn[start + from..start + to].fill(0);
+        directory.overwrite(1, &torn);
+        let log = directory.open().unwrap();
+        assert_eq!(contents(&log, 1).await.unwrap(), batches(1..=2), "blank from {from} to {to}");
+        drop(log);
+        assert_eq!(directory.bytes(1).len(), start, "blank from {from} to {to}");
+    }
+}
+
+#[tokio::test]
 async fn segments_are_rolled_and_only_the_last_is_read_at_open() {
     let directory = Directory::with_batches(SMALL, 9).await;
     assert_eq!(directory.segments(), [1, 3, 5, 7, 9]);

@@ -18,6 +18,7 @@ enum Step {
     CreateNew(&'static str),
     OpenAppend(&'static str),
     Append(usize, Vec<u8>),
+    Pad(usize, usize),
     Sync(usize),
     Truncate(usize, u64),
     Read(&'static str, u64, u64),
@@ -46,6 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => name().prop_map(Step::CreateNew),
         2 => name().prop_map(Step::OpenAppend),
         6 => (any::<usize>(), prop::collection::vec(1_u8.., 0..6)).prop_map(|(file, bytes)| Step::Append(file, bytes)),
+        1 => (any::<usize>(), 0_usize..8).prop_map(|(file, bytes)| Step::Pad(file, bytes)),
         3 => any::<usize>().prop_map(Step::Sync),
         2 => (any::<usize>(), 0_u64..12).prop_map(|(file, len)| Step::Truncate(file, len)),
         2 => (name(), 0_u64..8, 1_u64..8).prop_map(|(name, start, len)| Step::Read(name, start, start + len)),
@@ -113,6 +115,7 @@ impl<F: FileSystem> Side<F> {
                 self.open.push(file);
             }
             Step::Append(file, bytes) => return self.with_file(*file, |file| file.append(bytes)),
+            Step::Pad(file, bytes) => return self.with_file(*file, |file| file.pad(*bytes)),
             Step::Sync(file) => return self.with_file(*file, |file| file.sync_data()),
             Step::Truncate(file, len) => return self.with_file(*file, |file| file.truncate(*len)),
             Step::Read(name, start, end) => {
@@ -151,7 +154,8 @@ impl<F: FileSystem> Side<F> {
             Step::Rename(from, to) => !(is_dir(from) || is_dir(to) && Path::new(from).starts_with(to)),
             Step::Len(name) => !is_dir(name),
             Step::SyncDir(dir) => !self.root.join(dir).is_file(),
-            Step::CreateDir(_) | Step::CreateNew(_) | Step::OpenAppend(_) | Step::Append(..) => true,
+            Step::CreateDir(_) | Step::CreateNew(_) | Step::OpenAppend(_) => true,
+            Step::Append(..) | Step::Pad(..) => true,
             Step::Sync(_) | Step::Truncate(..) | Step::Read(..) | Step::Link(..) | Step::Remove(_) => true,
             Step::List(_) | Step::Lock(_) | Step::Unlock(_) => true,
         }
@@ -195,13 +199,14 @@ proptest! {
 struct ExpectedDisk {
     /// Names changed since their directory was synced.
     names: BTreeSet<PathBuf>,
-    /// Contents of files when they were last synced; only whole if nothing but appends came after.
+    /// Contents of files when they were last synced; only whole if nothing was written over or cut off after.
     contents: BTreeMap<usize, Vec<u8>>,
     cut: BTreeSet<usize>,
     /// Which file has which name, and what is in it.
     files: BTreeMap<PathBuf, usize>,
     now: BTreeMap<usize, Vec<u8>>,
-    open: Vec<usize>,
+    /// Open files, and the ends that they know of.
+    open: Vec<(usize, usize)>,
 }
 
 impl ExpectedDisk {
@@ -214,6 +219,20 @@ impl ExpectedDisk {
         file
     }
 
+    fn write(&mut self, opened: usize, bytes: &[u8]) {
+        let (file, end) = self.open[opened];
+        let now = self.now.entry(file).or_default();
+        // No file gets longer by writing nothing.
+        if bytes.is_empty() {
+            return;
+        }
+        if end < now.len() {
+            self.cut.insert(file);
+        }
+        now.resize(now.len().max(end + bytes.len()), 0);
+        now[end..end + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Takes note of a step that was done.
     fn note(&mut self, step: &Step) {
         let at = |name: &str| Path::new("/").join(name);
@@ -221,22 +240,31 @@ impl ExpectedDisk {
             Step::CreateDir(dir) => drop(self.names.insert(at(dir))),
             Step::CreateNew(name) => {
                 let file = self.create(at(name));
-                self.open.push(file);
+                self.open.push((file, 0));
             }
-            Step::OpenAppend(name) => self.open.push(self.files[&at(name)]),
+            Step::OpenAppend(name) => {
+                let file = self.files[&at(name)];
+                self.open.push((file, self.now[&file].len()));
+            }
             Step::Append(file, bytes) if !self.open.is_empty() => {
-                let file = self.open[file % self.open.len()];
-                self.now.entry(file).or_default().extend(bytes);
+                let file = file % self.open.len();
+                self.write(file, bytes);
+                self.open[file].1 += bytes.len();
+            }
+            Step::Pad(file, bytes) if !self.open.is_empty() => {
+                self.write(file % self.open.len(), &vec![0; *bytes]);
             }
             Step::Sync(file) if !self.open.is_empty() => {
-                let file = self.open[file % self.open.len()];
+                let (file, _) = self.open[file % self.open.len()];
                 self.contents.insert(file, self.now[&file].clone());
                 self.cut.remove(&file);
             }
             Step::Truncate(file, len) if !self.open.is_empty() => {
-                let file = self.open[file % self.open.len()];
-                self.now.entry(file).or_default().resize(usize::try_from(*len).expect("small"), 0);
-                self.cut.insert(file);
+                let opened = file % self.open.len();
+                let (file, end) = &mut self.open[opened];
+                *end = usize::try_from(*len).expect("small");
+                self.now.entry(*file).or_default().resize(*end, 0);
+                self.cut.insert(*file);
             }
             Step::Rename(from, to)
                 if self.files[&at(from)] != self.files.get(&at(to)).copied().unwrap_or(usize::MAX) =>
@@ -255,7 +283,7 @@ impl ExpectedDisk {
             }
             Step::SyncDir(dir) => self.names.retain(|name| name.parent() != Some(&at(dir))),
             // Nothing was open, or two names of one file were to become one.
-            Step::Append(..) | Step::Sync(_) | Step::Truncate(..) | Step::Rename(..) => {}
+            Step::Append(..) | Step::Pad(..) | Step::Sync(_) | Step::Truncate(..) | Step::Rename(..) => {}
             Step::Read(..) | Step::Len(_) | Step::List(_) | Step::Lock(_) | Step::Unlock(_) => {}
         }
     }

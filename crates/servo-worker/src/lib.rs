@@ -23,6 +23,7 @@ mod outputs;
 pub mod project;
 mod runner;
 mod runners;
+mod slot_pool;
 mod staging;
 mod work;
 
@@ -33,3 +34,4 @@ pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState
 #[cfg(feature = "testing")]
 pub use runner::testing;
 pub use runners::{RunnerSettings, Runners};
+pub use slot_pool::{PooledSlot, SlotPool, SlotShare};

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use servo_engine::SettingValue;
 
-pub(crate) use interpreter::CREDENTIALS;
 pub use interpreter::{NoInterpreter, interpreter_near};
 pub(crate) use scan::Answer;
 pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};

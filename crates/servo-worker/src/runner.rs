@@ -178,7 +178,8 @@ impl Runner {
             Some(Ok(mut finished)) => {
                 self.capture.marked(&task.attempt_id).await;
                 self.hear_of_wear().await;
-                if let Some(failure) = &mut finished.error {
+                let ends = finished.parts.iter_mut().map(|part| &mut part.error);
+                for failure in ends.chain([&mut finished.error]).flatten() {
                     explain(failure, || self.oom_kills.happened());
                 }
                 Ended::Finished(finished)
@@ -227,9 +228,11 @@ impl Runner {
         mut progress: impl FnMut(Progress),
     ) -> Result<Finished, FrameError> {
         let _file = self.ask(task).await?;
+        let mut parts = Vec::new();
         loop {
             match self.next().await? {
-                Reply::Finished(finished) => return Ok(finished),
+                Reply::Finished(finished) => return Ok(Finished { parts, ..finished }),
+                Reply::Part(part) => parts.push(part),
                 Reply::Mask(mask) => self.capture.mask(mask.values),
                 Reply::Progress(made) => progress(made),
                 Reply::Log(said) => self.logged(said).await,

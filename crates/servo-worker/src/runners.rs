@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use servo_core::{AttemptId, Clock};
 use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
@@ -17,12 +17,12 @@ use tokio::sync::watch;
 
 use crate::data::DataLocations;
 use crate::executor::TaskFunction;
-use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
+use crate::logs::{LogLine, LogName, LogSink, LogStream, LogTarget, LogWriter};
 use crate::outputs;
 use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Ended;
-use crate::runner::protocol::{Finished, RunTask};
-use crate::staging::Staging;
+use crate::runner::protocol::{Finished, RunTask, WorkOutcome};
+use crate::staging::{Staged, Staging};
 use crate::work;
 use pool::Pool;
 
@@ -153,12 +153,35 @@ impl TaskFunction for Runners {
             progress: progress.clone(),
         };
         let (_at_work, stop) = self.shared.begin(envelope.attempt_id);
-        tokio::spawn(attempt.run(stop)).await.unwrap_or_else(|error| {
-            reported(Report::failed(TaskError::new(
-                ErrorCode::InternalError,
-                format!("the supervisor failed: {error}"),
-            )))
-        })
+        tokio::spawn(attempt.run(stop)).await.unwrap_or_else(|error| reported(supervisor_failed(&error)))
+    }
+
+    /// Calls a function that takes a range of partitions once for all of them; another one is called for each.
+    async fn run_call(
+        &self,
+        tasks: &[&Envelope],
+        progress: &watch::Sender<Option<Progress>>,
+    ) -> Vec<BoxFuture<'static, Report>> {
+        let takes_range = |task: &&Envelope| task.work.as_ref().is_none_or(|work| work.single_call);
+        if tasks.iter().all(takes_range) && tasks.iter().any(|task| task.work.is_some()) {
+            let attempts = tasks.iter().map(|envelope| Attempt {
+                shared: self.shared.clone(),
+                envelope: Arc::new((*envelope).clone()),
+                progress: progress.clone(),
+            });
+            let call = Call { attempts: attempts.collect() };
+            let (_at_work, stop) = self.shared.begin(tasks[0].attempt_id);
+            let failed = |error| {
+                let report = supervisor_failed(&error);
+                tasks.iter().map(|_| reported(report.clone())).collect()
+            };
+            return tokio::spawn(call.run(stop)).await.unwrap_or_else(failed);
+        }
+        let mut reports = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            reports.push(self.run_detached(task, progress).await);
+        }
+        reports
     }
 
     async fn stop(&self, envelope: &Envelope) {
@@ -215,18 +238,29 @@ impl Attempt {
     /// Runs the attempt, and gives what is left to do without its runner. The other end of `stop` sees it closed at the
     /// end.
     async fn run(self, mut stop: watch::Receiver<bool>) -> BoxFuture<'static, Report> {
-        let Shared { data, logs, clock, .. } = &*self.shared;
-        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
-        let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
-        let target = LogTarget { name, task_token: self.envelope.task_token.clone() };
-        let log = LogWriter::new(logs.clone(), target, clock.clone(), self.shared.pool.max_log_bytes());
-        match work::task_of(&self.envelope, data) {
+        let log = self.log();
+        match work::task_of(&self.envelope, &self.shared.data) {
             Ok(task) => self.with_staging(Arc::new(task), log, &mut stop).await,
             Err(error) => {
                 log.end().await;
                 reported(Report::failed(error))
             }
         }
+    }
+
+    fn log(&self) -> LogWriter {
+        let Shared { logs, clock, pool, .. } = &*self.shared;
+        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
+        let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
+        let target = LogTarget { name, task_token: self.envelope.credential() };
+        LogWriter::new(logs.clone(), target, clock.clone(), pool.max_log_bytes())
+    }
+
+    /// Its directory for what is staged, from now on.
+    fn stage(&self) -> Option<Staged> {
+        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
+        let directory = self.shared.data.staging(*run_id, task_key, *attempt)?;
+        Some(self.shared.staging.begin(*run_id, directory))
     }
 
     /// Runs the attempt. Its staging is removed before it is reported, however it ended.
@@ -236,10 +270,13 @@ impl Attempt {
         log: LogWriter,
         stop: &mut watch::Receiver<bool>,
     ) -> BoxFuture<'static, Report> {
-        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
-        let directory = self.shared.data.staging(*run_id, task_key, *attempt);
-        let staged = directory.map(|directory| self.shared.staging.begin(*run_id, directory));
+        let staged = self.stage();
         let ran = self.with_runner(&task, log, stop).await;
+        self.rest(task, staged, ran)
+    }
+
+    /// The rest of the work, once the runner has ended.
+    fn rest(&self, task: Arc<RunTask>, staged: Option<Staged>, ran: Ran) -> BoxFuture<'static, Report> {
         let (envelope, data) = (self.envelope.clone(), self.shared.data.clone());
         let rest = async move {
             let report = match ran {
@@ -293,6 +330,98 @@ impl Attempt {
             }
         }
     }
+}
+
+/// Attempts of several partitions that one call of the function makes; the first leads.
+struct Call {
+    attempts: Vec<Attempt>,
+}
+
+impl Call {
+    /// Runs the call, and gives what is left to do for each attempt, in their order. An attempt that cannot run is left
+    /// out of it.
+    async fn run(self, mut stop: watch::Receiver<bool>) -> Vec<BoxFuture<'static, Report>> {
+        let Some(leader) = self.attempts.first() else { return Vec::new() };
+        let tasks: Vec<Result<Arc<RunTask>, TaskError>> = self
+            .attempts
+            .iter()
+            .map(|attempt| work::task_of(&attempt.envelope, &leader.shared.data).map(Arc::new))
+            .collect();
+        let log = leader.log();
+        let runnable = tasks.iter().filter_map(|task| task.as_deref().ok());
+        let staged: Vec<Option<Staged>> = self
+            .attempts
+            .iter()
+            .zip(&tasks)
+            .map(|(attempt, task)| task.is_ok().then(|| attempt.stage()).flatten())
+            .collect();
+        let ran = match work::call_of(runnable) {
+            Some(call) => leader.with_runner(&call, log, &mut stop).await,
+            None => {
+                log.end().await;
+                Ran::Ended(Report::new(Outcome::Interrupted))
+            }
+        };
+        join_all(self.attempts[1..].iter().map(|attempt| attempt.refer_to(leader))).await;
+        let mut parts = Parts::of(ran, &leader.envelope);
+        let attempts = self.attempts.iter().zip(tasks).zip(staged);
+        let rest = attempts.map(|((attempt, task), staged)| match task {
+            Ok(task) => {
+                let ran = parts.take(&task.attempt_id);
+                attempt.rest(task, staged, ran)
+            }
+            Err(error) => reported(Report::failed(error)),
+        });
+        rest.collect()
+    }
+}
+
+/// How the partitions of a call ended.
+struct Parts {
+    /// Those that the runner spoke of, by attempt.
+    told: BTreeMap<String, Finished>,
+    /// The end of all others.
+    rest: Report,
+}
+
+impl Parts {
+    fn of(ran: Ran, leader: &Envelope) -> Self {
+        match ran {
+            Ran::Finished(Finished { parts, outcome, error, usage, .. }) => {
+                let told = parts.into_iter().filter_map(|part| Some((part.attempt_id.clone()?, part)));
+                let rest = match outcome {
+                    WorkOutcome::Failed => work::report_of(outcome, error, Vec::new(), usage, leader),
+                    WorkOutcome::Succeeded => {
+                        let problem = "the runner did not say what became of this partition of its call";
+                        Report::failed(TaskError::new(ErrorCode::InternalError, problem))
+                    }
+                };
+                Self { told: told.collect(), rest }
+            }
+            Ran::Ended(report) => Self { told: BTreeMap::new(), rest: report },
+        }
+    }
+
+    fn take(&mut self, attempt_id: &str) -> Ran {
+        self.told.remove(attempt_id).map_or_else(|| Ran::Ended(self.rest.clone()), Ran::Finished)
+    }
+}
+
+impl Attempt {
+    /// Says in the log of this attempt where that of its call is.
+    async fn refer_to(&self, leader: &Attempt) {
+        let Envelope { task_key, attempt, .. } = &*leader.envelope;
+        let text = format!(
+            "made in one call with other partitions, whose log is that of {task_key}, attempt {attempt}"
+        );
+        let mut log = self.log();
+        log.push(vec![LogLine::new(self.shared.clock.now(), LogStream::Servo, text)]);
+        log.end().await;
+    }
+}
+
+fn supervisor_failed(error: &tokio::task::JoinError) -> Report {
+    Report::failed(TaskError::new(ErrorCode::InternalError, format!("the supervisor failed: {error}")))
 }
 
 /// A report with nothing left to do before.

@@ -1,6 +1,6 @@
 //! Converts the work of an attempt to a runner's task, and its result to a report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +11,9 @@ use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Report, TaskErro
 use servo_queue::Envelope;
 
 use crate::data::DataLocations;
-use crate::runner::protocol::{Failure, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
+use crate::runner::protocol::{
+    CallPart, Failure, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome,
+};
 
 /// How many missing inputs a message names.
 const NAMED: usize = 5;
@@ -40,6 +42,7 @@ pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTa
             key: partition.key.canonical().to_owned(),
             window: partition.window,
         }),
+        call: Vec::new(),
         inputs: work.inputs.iter().map(|input| input_of(input, data)).collect::<Result<_, _>>()?,
         outputs: work.outputs.iter().map(|output| output_of(output, partition, &staging, data)).collect(),
         config: config_of(work)?,
@@ -47,6 +50,31 @@ pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTa
         isolation: work.isolation,
         compute: work.compute.clone(),
     })
+}
+
+/// One task of the runner for all partitions of a call, named after the first.
+///
+/// A parameter is given the partitions that any of them reads, each once and in their order. It is given one value only
+/// if what it reads has no partitions.
+pub(crate) fn call_of<'a>(tasks: impl Iterator<Item = &'a RunTask> + Clone) -> Option<RunTask> {
+    let mut call = tasks.clone().next()?.clone();
+    for (position, input) in call.inputs.iter_mut().enumerate() {
+        let mut known = BTreeSet::new();
+        let others = tasks.clone().filter_map(|task| task.inputs.get(position));
+        let pieces = others.clone().flat_map(|input| &input.pieces);
+        input.pieces = pieces.filter(|piece| known.insert(piece.uri.clone())).cloned().collect();
+        input.missing = others.map(|input| input.missing).max().unwrap_or_default();
+        input.single = input.pieces.iter().all(|piece| piece.partition.is_none());
+    }
+    let part = |task: &RunTask| CallPart {
+        task_key: task.task_key.clone(),
+        attempt: task.attempt,
+        attempt_id: task.attempt_id.clone(),
+        partition: task.partition.clone(),
+        outputs: task.outputs.clone(),
+    };
+    call.call = tasks.map(part).collect();
+    Some(call)
 }
 
 /// Converts the runner's result to a report for the control plane.
@@ -196,7 +224,7 @@ fn missing_inputs(
     missing: &[(&AssetKey, Option<&PartitionKey>)],
 ) -> TaskError {
     let named = |(asset, partition): &(&AssetKey, Option<&PartitionKey>)| match partition {
-        Some(partition) => format!("{asset}[{partition}]"),
+        Some(partition) => format!("{asset} {partition}"),
         None => asset.to_string(),
     };
     let names: Vec<_> = missing.iter().take(NAMED).map(named).collect();

@@ -1,1 +1,1 @@
-"""What readers of a news site write, hour by hour, and what to recommend to them."""
+"""Stories and comments of a news site, hour by hour, and recommendations for its readers."""

@@ -1,4 +1,4 @@
-"""What happened on a day: models in SQL, and a table for the analysts."""
+"""Activity of a day: models in SQL, and a table for the analysts."""
 
 from __future__ import annotations
 

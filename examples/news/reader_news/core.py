@@ -1,4 +1,4 @@
-"""What was written, by the hour."""
+"""Stories and comments, by the hour."""
 
 from __future__ import annotations
 

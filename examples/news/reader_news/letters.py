@@ -11,7 +11,7 @@ subscribers = servo.DynamicPartitions("subscribers")
 
 @servo.asset(namespace="letters", partitions=subscribers, checks=[servo.not_null("story")])
 def letter(ctx: servo.Context, recommendations: pl.DataFrame) -> pl.DataFrame:
-    """What one subscriber is sent: nothing, if the model does not know them yet."""
+    """The letter to one subscriber: none, if the model does not know them yet."""
     found = recommendations.filter(pl.col("reader") == str(ctx.partition))
     ctx.metadata(text=servo.md(f"Dear {ctx.partition}, here are **{found.height}** stories for you."))
     return found

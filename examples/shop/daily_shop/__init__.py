@@ -22,9 +22,9 @@ def orders(ctx: servo.Context) -> list[dict[str, int]]:
     deps=[servo.dep("shop.stock", parameter="before", mapping=servo.window(-1, -1))],
     automation=servo.eager(),
 )
-def stock(before: dict[str, dict[str, int]], orders: list[dict[str, int]]) -> dict[str, int]:
-    """What is left of each item at the end of a day: what was left the day before, less what was ordered."""
-    left = next(iter(before.values()), {"1": 1000, "2": 1000, "3": 1000})
+def stock(before: dict[str, int] | None, orders: list[dict[str, int]]) -> dict[str, int]:
+    """Items left at the end of a day: those of the day before, less what was ordered."""
+    left = before or {"1": 1000, "2": 1000, "3": 1000}  # there is nothing before the first day
     sold = {str(order["item"]): order["count"] for order in orders}
     return {item: count - sold.get(item, 0) for item, count in left.items()}
 

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from servo.multi_assets import MultiAsset, multi_asset
     from servo.notifications import Command, Email, Slack, Webhook, notify
     from servo.partition import Partition, PartitionRange
+    from servo.partition_batch import PartitionBatch
     from servo.partitions import (
         CronPartitions,
         DailyPartitions,
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
     from servo.registry import Registry, collecting
     from servo.requests import Message, RunRequest, SensorResult, SkipReason
     from servo.resources import Resource, Secret, resource
-    from servo.results import CheckResult, Materialization, Output
+    from servo.results import CheckResult, Materialization, Output, PartitionFailures
     from servo.retry import Retry
     from servo.schedules import schedule
     from servo.secret_refs import SecretRef
@@ -128,6 +129,8 @@ __all__ = [
     "Output",
     "OutputContext",
     "Partition",
+    "PartitionBatch",
+    "PartitionFailures",
     "PartitionKey",
     "PartitionMapping",
     "PartitionRange",
@@ -227,12 +230,13 @@ _MODULES = {
     "multi_assets": "MultiAsset multi_asset",
     "notifications": "Command Email Slack Webhook notify",
     "partition": "Partition PartitionRange",
+    "partition_batch": "PartitionBatch",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
     "registry": "Registry collecting",
     "requests": "Message RunRequest SensorResult SkipReason",
     "resources": "Resource Secret resource",
-    "results": "CheckResult Materialization Output",
+    "results": "CheckResult Materialization Output PartitionFailures",
     "retry": "Retry",
     "schedules": "schedule",
     "secret_refs": "SecretRef",

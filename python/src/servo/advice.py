@@ -30,6 +30,7 @@ _DISTRIBUTIONS: Final = {
     "yaml": "PyYAML",
 }
 _CIRCULAR: Final = "circular import"
+_FIELDLESS: Final = "() takes no arguments"
 _MOST_CAUSES: Final = 10
 _MOST_PARTS: Final = 20
 
@@ -62,6 +63,9 @@ def explain(error: BaseException, modules: Sequence[str], project: Project) -> s
         case ImportError() | AttributeError() if _CIRCULAR in str(error):
             what = _circle(error, modules)
             advice = "import inside of the function that needs it, or move what both need to a third module"
+        case TypeError() if type(error) is TypeError and str(error).endswith(_FIELDLESS):
+            what = words(error)
+            advice = "if its annotations are to be fields, write @dataclasses.dataclass above the class"
         case _:
             what, advice = words(error), ""
     return f"{what}: {advice}" if advice else what

@@ -53,6 +53,7 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
         None,
         instance_of(Partitions, 'partitions, such as DailyPartitions(start="2013-01-01"),'),
     ),
+    "single_call": ("single_call", False, boolean),
     "checks": ("checks", (), check_list),
     "retry": ("retry", None, instance_of(Retry, "servo.Retry(max_attempts=3)")),
     "freshness": ("freshness", None, instance_of(Freshness, 'servo.Freshness(max_lag="26h")')),
@@ -118,6 +119,7 @@ class AssetSpec(Frozen):
     """Canonical; as the user wrote it, valid or not."""
     deps: tuple[Dep, ...] | None
     partitions: Partitions | None
+    single_call: bool
     checks: tuple[Check, ...]
     retry: Retry | None
     freshness: Freshness | None

@@ -100,6 +100,8 @@ def asset(
 
             `deps`: what it depends on, in addition to its parameters;
             `partitions`: which partitions it has;
+            `single_call`: whether one call makes all partitions that a run makes of it: the function finds
+                them in `ctx.partitions`, and returns a dict with a value for each, or yields pairs;
             `checks`: checks of its data;
             `retry`, `timeout`: what to do about failing and slow attempts;
             `freshness`: how old it may become;

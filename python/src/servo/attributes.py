@@ -26,6 +26,7 @@ class Attributes(TypedDict, total=False):
 
     deps: Sequence[AssetLike | Dep | MultiAsset[..., Any]] | None
     partitions: Partitions | None
+    single_call: bool | None
     checks: Sequence[Check] | None
     retry: Retry | None
     freshness: Freshness | None

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from servo.keys import AssetKey
     from servo.partition import Partition, PartitionRange, Window
+    from servo.partition_batch import PartitionBatch
     from servo.partitions import DynamicPartitions
 
 
@@ -30,15 +31,19 @@ class Context(Protocol):
 
     @property
     def partition(self) -> Partition | None:
-        """The partition that is made, if the asset has any."""
+        """The partition that is made, if the asset has any. One with `single_call` has `partitions`."""
+
+    @property
+    def partitions(self) -> PartitionBatch:
+        """The partitions that are made, in order: one, unless the asset has `single_call`."""
 
     @property
     def partition_range(self) -> PartitionRange | None:
-        """The first and the last of the partitions that are made. A task makes one, so both are that."""
+        """The first and the last of the partitions that are made; both the same unless there are several."""
 
     @property
     def partition_window(self) -> Window | None:
-        """The time that the partition stands for, if it is one of time."""
+        """The time that the partitions stand for, if they are of time: from the first to the last."""
 
     @property
     def run_id(self) -> str:

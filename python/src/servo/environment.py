@@ -31,7 +31,7 @@ class FileProblem(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the files of a project say of its resources, in the environment that it runs in."""
+    """Values that the files of a project give its resources, in the environment that it runs in."""
 
     root: str = "."
     """The directory of the project, to which files are relative."""

@@ -31,7 +31,7 @@ class EvaluationError(Exception):
 
 
 class _Evaluation:
-    """What the contexts of schedules and sensors have in common."""
+    """The part that the contexts of schedules and sensors have in common."""
 
     def __init__(self, resources: Mapping[str, Any], log: Log) -> None:
         self.resources = resources

@@ -13,7 +13,7 @@ from servo.frozen import Frozen
 from servo.location import here
 from servo.registry import current
 from servo.requests import RunRequest, SensorResult, SkipReason
-from servo.schedules import of_runs, selection_and_kin
+from servo.run_sources import options
 from servo.sensors import Sensor
 
 if TYPE_CHECKING:
@@ -102,13 +102,17 @@ def file_sensor(  # noqa: PLR0913 - each is named
     where, wanted = text("file_sensor(path)", path, "inbox"), text("file_sensor(pattern=)", pattern, "*.csv")
     if request is not None and not callable(request):
         raise wrong("file_sensor(request=)", request, "a function that takes a File")
-    said = selection_and_kin("file_sensor", selection, description, tags)
+    said = options(
+        "file_sensor",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     said["interval_ms"] = milliseconds("file_sensor(interval=)", interval)
-    said.update(of_runs("file_sensor", config, priority))
-    if timeout is not None:
-        said["timeout_ms"] = milliseconds("file_sensor(timeout=)", timeout)
-    if not enabled:
-        said["enabled"] = False
     age_ns = milliseconds("file_sensor(min_age=)", min_age) * 1_000_000
     own_name = text("file_sensor(name=)", name, "uploads")
 

@@ -15,10 +15,11 @@ from servo.partition_text import read_partition
 from servo.project import nearest_settings
 from servo.registry import Registry, current
 from servo.resources import RegisteredResource
+from servo.results import PartitionFailures
 from servo.runner.arguments import arguments
-from servo.runner.calls import call
+from servo.runner.calls import call, result_of
 from servo.runner.context import Progress, TaskContext
-from servo.runner.errors import CHECK_FAILED, MISSING_INPUT, TaskError
+from servo.runner.errors import CHECK_FAILED, MISSING_INPUT, SCHEMA_VIOLATION, TaskError
 from servo.runner.functions import Functions
 from servo.runner.hooks import call_hooks
 from servo.runner.json_values import json_value
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from servo.keys import PartitionKey
     from servo.multi_assets import MultiAsset
     from servo.partition import Partition
+    from servo.runner.arguments import Arguments
     from servo.runner.functions import Function
     from servo.sql_assets import SqlAsset
+
+    PartitionLike = str | dt.date | PartitionKey | Mapping[str, object]
 
 _ASSETS = "a list of assets, as @asset and @multi_asset give them"
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
@@ -95,7 +99,7 @@ class Materialized:
 def materialize(  # noqa: PLR0913 - each is named
     assets: Sequence[Asset[..., Any] | MultiAsset[..., Any] | SqlAsset | ExternalAsset],
     *,
-    partition: str | dt.date | PartitionKey | Mapping[str, object] | None = None,
+    partition: PartitionLike | Sequence[PartitionLike] | None = None,
     config: Mapping[str, object] | None = None,
     resources: Mapping[str, object] | None = None,
     inputs: Mapping[str, object] | None = None,
@@ -111,7 +115,8 @@ def materialize(  # noqa: PLR0913 - each is named
 
     Args:
         assets: The assets.
-        partition: The partition of all of them that have any.
+        partition: The partition of all of them that have any. A list is for functions with `single_call`,
+            which are called once and whose value is what they return: a dict by partition.
         config: Values of configuration by field, for every asset that has the field.
         resources: Resources by name, in place of those that are registered.
         inputs: Data of assets that are not made, by key or by name.
@@ -239,10 +244,12 @@ class _Maker:
         return own if own in fitting or not fitting else fitting[0]
 
     def _make(self, function: Function) -> None:
-        partitions = function.definitions[0].spec.partitions
+        given = self._partitions(function)
+        is_range = function.definitions[0].spec.single_call
         ctx = local_context(
             assets=function.outputs,
-            partition=self._partition(function, partitions),
+            partition=given[0] if given else None,
+            partitions=given if is_range else None,
             config=self._config(function),
             resources=self._pool,
             secrets=self.secrets,
@@ -277,7 +284,34 @@ class _Maker:
             else:
                 self._values[key] = value
 
-        call(function, given, selected, take)
+        if function.definitions[0].spec.single_call:
+            self._run_range(function, given, ctx)
+        else:
+            call(function, given, selected, take)
+
+    def _run_range(self, function: Function, given: Arguments, ctx: TaskContext) -> None:
+        """Call a function that makes several partitions, and check each of them."""
+        (key,) = function.outputs
+        result: Any = result_of(function, given)
+        if isinstance(result, PartitionFailures):
+            raise result
+        if result is None:
+            result = dict.fromkeys(ctx.partitions.keys)
+        asked = {partition.canonical: partition for partition in ctx.partitions}
+        values: dict[str, object] = {}
+        for name, value in result.items() if isinstance(result, dict) else result:
+            partition = asked.get(read_partition(name, function.definitions[0].spec.partitions).canonical)
+            if partition is None:
+                raise TaskError(SCHEMA_VIOLATION, f"{function.shown} made {name}, which it was not asked for")
+            values[str(partition)] = _whole(value)
+            if self._is_blocked(key, "post", values[str(partition)], ctx.of_partition(partition)):
+                self._not_made[key] = f"a check blocked partition {partition}"
+        missing = [each for each in ctx.partitions.keys if each not in values]
+        if missing:
+            raise TaskError(SCHEMA_VIOLATION, f"{function.shown} made nothing of partition {missing[0]}")
+        self._metadata[key] = {name: json_value(each) for name, each in ctx.metadata_values.items()}
+        if key not in self._not_made:
+            self._values[key] = values
 
     def _give(self, dep: dict[str, Any], function: Function, data: dict[str, object]) -> None:
         key, parameter = self._resolved(dep, function), dep["parameter"]
@@ -307,12 +341,19 @@ class _Maker:
         self._checks.setdefault(_shown(key), []).extend(outcomes)
         return gate(outcomes) is Gate.BLOCK
 
-    def _partition(self, function: Function, partitions: Any) -> Partition | None:  # noqa: ANN401 - Partitions
-        if partitions is None:
-            return None
+    def _partitions(self, function: Function) -> list[Partition]:
+        spec = function.definitions[0].spec
+        if spec.partitions is None:
+            return []
         if self.partition is None:
             raise ValueError(f"{_shown(function.outputs[0])} has partitions: say which, with partition=")
-        return read_partition(self.partition, partitions)
+        given = self.partition if isinstance(self.partition, list | tuple) else [self.partition]
+        if len(given) != 1 and not spec.single_call:
+            problem = f"is made one partition at a time, and partition= has {len(given)}"
+            raise ValueError(
+                f"{_shown(function.outputs[0])} {problem}: give one, or declare single_call=True"
+            )
+        return [read_partition(each, spec.partitions) for each in given]
 
     def _config(self, function: Function) -> dict[str, object]:
         return {name: value for name, value in self.config.items() if name in function.config_names}
@@ -332,6 +373,7 @@ def local_context(  # noqa: PLR0913 - each is named
     *,
     assets: tuple[str, ...],
     partition: Partition | None,
+    partitions: Sequence[Partition] | None = None,
     config: Mapping[str, object],
     resources: Mapping[str, Any],
     secrets: Secrets,
@@ -342,6 +384,7 @@ def local_context(  # noqa: PLR0913 - each is named
     return TaskContext(
         assets=assets,
         partition=partition,
+        partitions=partitions,
         run_id=run_id,
         attempt=attempt,
         config=config,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from servo.arguments import boolean, integer, text, wrong
 from servo.dependencies import key_of
@@ -11,6 +11,9 @@ from servo.frozen import Frozen
 
 if TYPE_CHECKING:
     from servo.dependencies import AssetLike
+
+_NAMED: Final = 5
+"""Partitions that a message names."""
 
 
 class Materialization(Frozen):
@@ -68,6 +71,46 @@ class Output(Frozen):
             value=value,
             metadata=json_map("Output(metadata=)", metadata),
         )
+
+
+class PartitionFailures(Exception):  # noqa: N818 - it says which failed, and is also returned
+    """Says which partitions of a call have failed, and leaves the others good.
+
+    A function with `single_call` raises or returns it. Partitions in `outputs`, and those that were yielded
+    before, are stored, checked and count; each that failed is recorded with its own error, and a retry is
+    given these alone.
+
+    >>> import servo
+    >>> error = servo.PartitionFailures({"2013-01-02": "no file"}, outputs={"2013-01-01": [3]})
+    >>> str(error), error.outputs
+    ('1 partition failed: 2013-01-02: no file', {'2013-01-01': [3]})
+    """
+
+    def __init__(
+        self,
+        failures: Mapping[Any, BaseException | str],
+        outputs: Mapping[Any, object] | None = None,
+    ) -> None:
+        """Take errors or sentences by partition, and the values of partitions that were made.
+
+        Args:
+            failures: By key of partition, such as `ctx.partitions` has them: the error, or a sentence.
+            outputs: The values of other partitions, by key. Partitions that are in neither have failed, too.
+        """
+        given: object = failures
+        if not isinstance(given, Mapping) or not given:
+            raise wrong("PartitionFailures(failures)", given, 'a dict such as {"2013-01-02": error}')
+        for key, error in given.items():
+            if not isinstance(error, BaseException | str):
+                raise wrong(f"PartitionFailures: the error of {key}", error, "an exception or a sentence")
+        self.failures = dict(failures)
+        """Errors by partition."""
+        self.outputs = dict(outputs or {})
+        """Values by partition."""
+        named = "; ".join(f"{key}: {error}" for key, error in list(self.failures.items())[:_NAMED])
+        more = f" and {len(self.failures) - _NAMED} more" if len(self.failures) > _NAMED else ""
+        plural = "" if len(self.failures) == 1 else "s"
+        super().__init__(f"{len(self.failures)} partition{plural} failed: {named}{more}")
 
 
 class CheckResult(Frozen):

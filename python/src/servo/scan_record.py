@@ -1,4 +1,4 @@
-"""What the import of a project depends on: files it reads, directories it lists, variables it looks up.
+"""Record of what the import of a project depends on: files read, directories listed, variables looked up.
 
 The answer of a scan holds for as long as all of these are the same. What is installed is told by the names in
 the directories of packages, which have versions in them; files inside are not looked at one by one.

@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
-from servo.arguments import boolean, integer, text, text_keys, text_map, timezone, wrong
-from servo.durations import milliseconds
-from servo.errors import DeclarationError
-from servo.functions import first_paragraph, function_name, plain_function
-from servo.location import Location, here
+from servo.arguments import boolean, integer, text, wrong
+from servo.arguments import timezone as zone_name
+from servo.location import here
 from servo.registry import current
+from servo.run_sources import DecoratingSource, options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from servo.arguments import Zone
     from servo.durations import Duration
-    from servo.manifest import ManifestContext
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 IfRunning = Literal["allow", "skip", "queue"]
+PartitionRule = Literal["newest", "missing", "failed", "stale"]
 
 _IF_RUNNING: Final = ("allow", "skip", "queue")
+_PARTITION_RULES: Final = ("newest", "missing", "failed", "stale")
 _WINDOW_MINUTES: Final = 1440
 _CATCHUP_TICKS: Final = 3
 
 
-class Schedule:
+class Schedule(DecoratingSource):
     """A schedule; made by `schedule`. Decorate a function with it to decide what each tick requests."""
 
-    def __init__(self, location: Location, name: str | None, **said: object) -> None:
-        """Take the place, the name if it is given, and the fields of the manifest that are."""
-        self.location = location
-        self.function: Callable[..., object] | None = None
-        self._name = name
-        self._said = said
-
-    @property
-    def name(self) -> str:
-        """The name, which is the function's unless given."""
-        if self._name is not None:
-            return self._name
-        if self.function is None:
-            problem = "a schedule has no name: give name=, or decorate a function with it"
-            raise DeclarationError(self.location, problem)
-        return plain_function("@schedule", self.function).__name__
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate the function that decides what a tick requests. The function stays as it is."""
-        plain_function("@schedule", function)
-        if self.function is not None:
-            problem = (
-                f"a schedule has one function, and this has {function_name(self.function)}: declare another"
-            )
-            raise TypeError(problem)
-        self.function = function
-        return function
-
-    def to_manifest(self, context: ManifestContext) -> dict[str, object]:
-        """Give its entry in the manifest."""
-        found: dict[str, object] = {
-            "name": self.name,
-            "location": self.location.to_manifest(context),
-            **self._said,
-        }
-        if self.function is not None:
-            found["function"] = function_name(self.function)
-            if "description" not in found and (description := first_paragraph(self.function)):
-                found["description"] = description
-        return found
-
-    def __repr__(self) -> str:
-        return f"<schedule {self._name or (self.function and self.function.__name__) or 'without a name'}>"
+    kind = decorator = "schedule"
 
 
 def schedule(  # noqa: PLR0913 - each is named
@@ -87,6 +42,7 @@ def schedule(  # noqa: PLR0913 - each is named
     config: Mapping[str, object] | None = None,
     priority: int = 0,
     enabled: bool = True,
+    partitions: PartitionRule | Sequence[str] = "newest",
     catchup_window_minutes: int = 1440,
     max_catchup_ticks: int = 3,
     catch_up_on_resume: bool = False,
@@ -95,7 +51,7 @@ def schedule(  # noqa: PLR0913 - each is named
 ) -> Schedule:
     """Declare a schedule. By itself it requests its selection; decorate a function to decide at each tick.
 
-    Of assets with partitions, a tick requests the newest complete one.
+    Of assets with partitions, a tick requests the newest complete one, unless `partitions` says otherwise.
 
     Args:
         cron: When: 5 fields, or 6 with seconds.
@@ -107,6 +63,9 @@ def schedule(  # noqa: PLR0913 - each is named
         config: Configuration of the runs, by field or by `namespace.name:field`.
         priority: Runs with a higher one get slots first.
         enabled: Whether it starts running when first deployed.
+        partitions: The partitions that a tick requests, as of the time at which it is due: `newest`, or what
+            is `missing`, `failed` last or is `stale`, or keys and ranges such as `2013-01-01..2013-01-31`. A
+            tick that finds nothing to make is skipped. A function may choose others.
         catchup_window_minutes: Ticks that are older than this when they are noticed are left out.
         max_catchup_ticks: The most ticks that are made up for at once, 1 to 1000; older ones are left out.
         catch_up_on_resume: Whether ticks that it missed while paused are made up for.
@@ -124,54 +83,53 @@ def schedule(  # noqa: PLR0913 - each is named
     [<schedule nightly>, <schedule morning>]
     """
     said: dict[str, object] = {"cron": text("schedule(cron=)", cron, "0 6 * * *")}
-    zone = _timezone(timezone)
+    zone = zone_name("schedule(timezone=)", timezone)
     if zone != "UTC":
         said["timezone"] = zone
-    if not boolean("schedule(enabled=)", enabled):
-        said["enabled"] = False
     if boolean("schedule(catch_up_on_resume=)", catch_up_on_resume):
         said["catch_up_on_resume"] = True
-    said.update(_limits(catchup_window_minutes, max_catchup_ticks, if_running, timeout))
-    said.update(of_runs("schedule", config, priority))
-    said.update(selection_and_kin("schedule", selection, description, tags))
+    if chosen := _partitions(partitions):
+        said["partitions"] = chosen
+    said.update(_limits(catchup_window_minutes, max_catchup_ticks, if_running))
+    said |= options(
+        "schedule",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     if name is not None:
         text("schedule(name=)", name, "nightly")
-    found = Schedule(here(), name, **said)
+    found = Schedule(here(), name, None, **said)
     current().schedules.append(found)
     return found
 
 
-def selection_and_kin(what: str, selection: object, description: object, tags: object) -> dict[str, object]:
-    """Check what schedules and sensors have in common.
+def _partitions(rule: object) -> dict[str, object]:
+    """Give the choice of a manifest; nothing for what is usual.
 
-    >>> selection_and_kin("sensor", "raw.*", None, {})
-    {'selection': 'raw.*'}
+    >>> _partitions("newest"), _partitions("missing"), _partitions(["2013-01-01", "2013-02-01.."])
+    ({}, {'missing': True}, {'keys': ['2013-01-01'], 'ranges': ['2013-02-01..']})
     """
-    found: dict[str, object] = {}
-    if selection is not None:
-        found["selection"] = text(f"{what}(selection=)", selection, "analytics.*")
-    if description is not None:
-        found["description"] = text(f"{what}(description=)", description, "Every morning")
-    if tags is not None and (checked := text_map(f"{what}(tags=)", tags)):
-        found["tags"] = checked
-    return found
+    if isinstance(rule, str):
+        if rule not in _PARTITION_RULES:
+            expected = '"newest", "missing", "failed", "stale" or a list of partitions'
+            raise wrong("schedule(partitions=)", rule, expected)
+        return {} if rule == "newest" else {rule: True}
+    if not isinstance(rule, (list, tuple)):
+        what = type(rule).__name__
+        raise TypeError(f"schedule(partitions=) takes a rule or a list of partitions, not a {what}")
+    texts = [text("schedule(partitions=)", each, "2013-01-01") for each in rule]
+    # A key that has two dots itself is written in quotes.
+    ranges = [each for each in texts if ".." in each and '"' not in each]
+    found = {"keys": [each for each in texts if each not in ranges], "ranges": ranges}
+    return {name: values for name, values in found.items() if values}
 
 
-def of_runs(what: str, config: Mapping[str, object] | None, priority: int) -> dict[str, object]:
-    """Check what schedules and sensors say of their runs.
-
-    >>> of_runs("sensor", {"limit": 3}, 1)
-    {'config': {'limit': '3'}, 'priority': 1}
-    """
-    found: dict[str, object] = {}
-    if fields := text_keys(f"{what}(config=)", config):
-        found["config"] = {field: _json(what, field, value) for field, value in fields.items()}
-    if integer(f"{what}(priority=)", priority) != 0:
-        found["priority"] = priority
-    return found
-
-
-def _limits(window: int, ticks: int, if_running: str, timeout: Duration | None) -> dict[str, object]:
+def _limits(window: int, ticks: int, if_running: str) -> dict[str, object]:
     found: dict[str, object] = {}
     if integer("schedule(catchup_window_minutes=)", window, 0) != _WINDOW_MINUTES:
         found["catchup_window_minutes"] = window
@@ -181,20 +139,4 @@ def _limits(window: int, ticks: int, if_running: str, timeout: Duration | None) 
         raise wrong("schedule(if_running=)", if_running, '"allow", "skip" or "queue"')
     if if_running != "allow":
         found["if_running"] = if_running
-    if timeout is not None:
-        found["timeout_ms"] = milliseconds("schedule(timeout=)", timeout)
     return found
-
-
-def _json(what: str, field: str, value: object) -> str:
-    import json  # noqa: PLC0415 - slow to import, and few schedules have configuration
-
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        problem = f"{what}(config=) has a value for {field} that is no JSON: {error}"
-        raise TypeError(problem) from None
-
-
-def _timezone(value: object) -> str:
-    return timezone("schedule(timezone=)", value)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, overl
 from servo.arguments import boolean, sequence, text, wrong
 from servo.dependencies import key_of
 from servo.durations import milliseconds
-from servo.functions import first_paragraph, function_name, plain_function
-from servo.location import Location, here
+from servo.functions import plain_function
+from servo.location import here
 from servo.registry import current
-from servo.schedules import of_runs, selection_and_kin
+from servo.run_sources import DecoratingSource, RunSource, options
 from servo.secret_refs import SecretRef
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from servo.dependencies import AssetLike
     from servo.durations import Duration
-    from servo.manifest import ManifestContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,48 +29,16 @@ _INTERVAL_MS: Final = 30_000
 _STATUSES: Final = ("SUCCEEDED", "FAILED", "CANCELLED", "TIMED_OUT")
 
 
-class Sensor:
+class Sensor(RunSource):
     """A sensor; made by `sensor`, `push_sensor`, `asset_sensor` and `run_status_sensor`."""
 
-    def __init__(
-        self, location: Location, name: str, function: Callable[..., object] | None, **said: object
-    ) -> None:
-        """Take the place, the name, the function and the fields of the manifest that are given."""
-        self.location = location
-        self.name = name
-        self.function = function
-        self._said = said
-
-    def to_manifest(self, context: ManifestContext) -> dict[str, object]:
-        """Give its entry in the manifest."""
-        found: dict[str, object] = {
-            "name": self.name,
-            "location": self.location.to_manifest(context),
-            **self._said,
-        }
-        if self.function is not None:
-            found["function"] = function_name(self.function)
-            if "description" not in found and (description := first_paragraph(self.function)):
-                found["description"] = description
-        return found
-
-    def __repr__(self) -> str:
-        return f"<sensor {self.name}>"
+    kind = "sensor"
 
 
-class WatchingSensor(Sensor):
+class WatchingSensor(DecoratingSource, Sensor):
     """A sensor that is told of assets or runs. Decorate a function with it to decide what it requests."""
 
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Decorate the function that decides what is requested. The function stays as it is."""
-        plain = plain_function("@asset_sensor", function)
-        if self.function is not None:
-            problem = f"a sensor has one function, and this has {function_name(self.function)}"
-            raise TypeError(f"{problem}: declare another")
-        self.function = function
-        if not self.name:
-            self.name = plain.__name__
-        return function
+    decorator = "asset_sensor"
 
 
 @overload
@@ -131,12 +98,20 @@ def sensor(  # noqa: PLR0913 - each is named
     >>> found.sensors
     [<sensor inbox>]
     """
-    said = selection_and_kin("sensor", selection, description, tags)
+    said = options(
+        "sensor",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     interval_ms = milliseconds("sensor(interval=)", interval)
     if interval_ms != _INTERVAL_MS:
         said["interval_ms"] = interval_ms
-    said.update(_of_calls("sensor", config, priority, timeout))
-    declare = _declaring("sensor", name, said, enabled=enabled)
+    declare = _declaring("sensor", name, said)
     return declare if function is None else declare(function)
 
 
@@ -200,12 +175,20 @@ def push_sensor(  # noqa: PLR0913 - each is named
     >>> found.sensors
     [<sensor uploaded>]
     """
-    said = selection_and_kin("push_sensor", selection, description, tags)
+    said = options(
+        "push_sensor",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     said["push"] = True
-    said.update(_of_calls("push_sensor", config, priority, timeout))
     if secret is not None or signature is not None:
         said["verify"] = _verify(secret, signature)
-    declare = _declaring("push_sensor", name, said, enabled=enabled)
+    declare = _declaring("push_sensor", name, said)
     return declare if function is None else declare(function)
 
 
@@ -247,7 +230,16 @@ def asset_sensor(  # noqa: PLR0913 - each is named
     >>> found.sensors
     [<sensor both>]
     """
-    said = selection_and_kin("asset_sensor", selection, description, tags)
+    said = options(
+        "asset_sensor",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     one = isinstance(on, str) or not isinstance(on, list | tuple)
     assets = [on] if one else list(sequence("asset_sensor(on=)", on, "a list of assets"))
     if not assets:
@@ -255,8 +247,7 @@ def asset_sensor(  # noqa: PLR0913 - each is named
     said["on"] = [key_of("asset_sensor(on=)", each) for each in assets]
     if boolean("asset_sensor(all_of=)", all_of):
         said["all_of"] = True
-    said.update(_of_calls("asset_sensor", config, priority, timeout))
-    return _watching("asset_sensor", name, said, enabled=enabled)
+    return _watching("asset_sensor", name, said)
 
 
 def run_status_sensor(  # noqa: PLR0913 - each is named
@@ -294,23 +285,22 @@ def run_status_sensor(  # noqa: PLR0913 - each is named
     >>> found.sensors
     [<sensor failed>]
     """
-    said = selection_and_kin("run_status_sensor", selection, description, tags)
+    said = options(
+        "run_status_sensor",
+        selection=selection,
+        description=description,
+        tags=tags,
+        config=config,
+        priority=priority,
+        timeout=timeout,
+        enabled=enabled,
+    )
     statuses = [status] if isinstance(status, str) else list(status)
     for each in statuses:
         if each not in _STATUSES:
             raise wrong("run_status_sensor(status=)", each, f"one of {', '.join(_STATUSES)}")
     said["run_status"] = statuses
-    said.update(_of_calls("run_status_sensor", config, priority, timeout))
-    return _watching("run_status_sensor", name, said, enabled=enabled)
-
-
-def _of_calls(
-    what: str, config: Mapping[str, object] | None, priority: int, timeout: Duration | None
-) -> dict[str, object]:
-    found = of_runs(what, config, priority)
-    if timeout is not None:
-        found["timeout_ms"] = milliseconds(f"{what}(timeout=)", timeout)
-    return found
+    return _watching("run_status_sensor", name, said)
 
 
 def _verify(secret: object, signature: object) -> dict[str, object]:
@@ -324,28 +314,24 @@ def _verify(secret: object, signature: object) -> dict[str, object]:
     return {"scheme": signature or "token", "secret": place}
 
 
-def _watching(what: str, name: str | None, said: dict[str, object], *, enabled: bool) -> WatchingSensor:
-    if not boolean(f"{what}(enabled=)", enabled):
-        said["enabled"] = False
+def _watching(what: str, name: str | None, said: dict[str, object]) -> WatchingSensor:
     if name is not None:
         text(f"{what}(name=)", name, "ready")
-    found = WatchingSensor(here(), name or "", None, **said)
+    found = WatchingSensor(here(), name, None, **said)
     current().sensors.append(found)
     return found
 
 
 def _declaring(
-    what: str, name: str | None, said: dict[str, object], *, enabled: bool
+    what: str, name: str | None, said: dict[str, object]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     location = here()
-    if not boolean(f"{what}(enabled=)", enabled):
-        said["enabled"] = False
     if name is not None:
         text(f"{what}(name=)", name, "inbox")
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
-        own_name = plain_function(f"@{what}", function).__name__
-        current().sensors.append(Sensor(location, own_name if name is None else name, function, **said))
+        plain_function(f"@{what}", function)
+        current().sensors.append(Sensor(location, name, function, **said))
         return function
 
     return declare

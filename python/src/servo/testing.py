@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from servo.dependencies import AssetLike
-    from servo.keys import PartitionKey
+    from servo.in_memory import PartitionLike
     from servo.partitions import Partitions
     from servo.runner.context import TaskContext
 
@@ -136,7 +136,7 @@ def _request(wire: dict[str, Any]) -> RunRequest:
 
 def context(  # noqa: PLR0913 - each is named
     *,
-    partition: str | dt.date | PartitionKey | Mapping[str, object] | None = None,
+    partition: PartitionLike | Sequence[PartitionLike] | None = None,
     partitions: Partitions | None = None,
     asset: AssetLike = "test.asset",
     selected_outputs: Sequence[AssetLike] | None = None,
@@ -149,7 +149,7 @@ def context(  # noqa: PLR0913 - each is named
     """Make a context to call a function with.
 
     Args:
-        partition: The partition, as people write it.
+        partition: The partition, as people write it; a list of them for a function with `single_call`.
         partitions: The partitions that it is one of; without them, what it looks like.
         asset: The asset that is made.
         selected_outputs: The assets that are made, of a function that makes several.
@@ -164,9 +164,13 @@ def context(  # noqa: PLR0913 - each is named
     ('date=2013-01-01,region=eu', 'x', 1)
     """
     chosen = [asset] if selected_outputs is None else selected_outputs
+    several = isinstance(partition, list | tuple)
+    listed: Any = partition if several else [] if partition is None else [partition]
+    read = [read_partition(each, partitions) for each in listed]
     made = local_context(
         assets=tuple(key_of("context(asset=)", each) for each in chosen),
-        partition=None if partition is None else read_partition(partition, partitions),
+        partition=read[0] if read else None,
+        partitions=read if several else None,
         config={},
         resources=Pool(resources or {}, nearest_settings()),
         secrets=Secrets(secrets or {}),

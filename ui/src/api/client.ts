@@ -67,14 +67,36 @@ export const useSignedOut = () =>
     () => isSignedOut,
   );
 
-/** What was asked for, or an error that says why there is none. */
+/** What was asked for, or an error that says why there is none. A change is answered when the server shows it. */
 export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
   const { data, error, response } = await asked;
   // Some routes answer anybody, and so say nothing about who asks.
   if (response.status === 401) setSignedOut(true);
   else if (response.ok && !/\/(readyz|healthz|version|login-options)$/.test(response.url)) setSignedOut(false);
-  if (data !== undefined) return data;
+  if (data !== undefined) {
+    const event = eventOf(data);
+    if (event !== undefined) await folded(event);
+    return data;
+  }
   throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined, response.headers.get("x-request-id") ?? undefined);
+}
+
+/** The event by which a change was accepted, if the answer is about one. */
+export function eventOf(data: unknown): string | undefined {
+  const event = typeof data === "object" && data !== null ? (data as { accepted_event_id?: unknown }).accepted_event_id : undefined;
+  return typeof event === "string" && event !== "" ? event : undefined;
+}
+
+/** Longest wait for a change to be seen: what is asked for later has it soon. */
+const PATIENCE_MS = 5000;
+
+/** Waits until the server shows a change, so that what is asked for next has it. */
+async function folded(event: string): Promise<void> {
+  try {
+    await api.GET("/api/v1/admission", { params: { query: { wait_for_event_id: event, timeout_ms: PATIENCE_MS } } });
+  } catch {
+    // The change is made all the same.
+  }
 }
 
 /** A fresh name for a change, so that asking again does it once. */

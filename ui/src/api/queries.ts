@@ -48,6 +48,14 @@ export const taskQuery = (run: string, task: string) =>
       answer(api.GET("/api/v1/runs/{run_id}/tasks/{task_id}", { params: { path: { run_id: run, task_id: task } }, signal })),
   });
 
+export const runPlanQuery = (run: string, enabled: boolean) =>
+  queryOptions({
+    queryKey: ["run", run, "plan"],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/runs/{run_id}/plan", { params: { path: { run_id: run } }, signal })),
+    enabled,
+    placeholderData: keepPreviousData,
+  });
+
 export const graphQuery = (selection: string) =>
   queryOptions({
     queryKey: ["graph", selection],
@@ -56,13 +64,13 @@ export const graphQuery = (selection: string) =>
     retry: false,
   });
 
-export const assetsQuery = (selection: string, needs_attention = false, limit = 100) =>
+export const assetsQuery = (selection: string, { needs_attention = false, sort = "", limit = 100 }: { needs_attention?: boolean; sort?: string; limit?: number } = {}) =>
   infiniteQueryOptions({
-    queryKey: ["assets", selection, needs_attention, limit],
+    queryKey: ["assets", selection, needs_attention, sort, limit],
     queryFn: ({ pageParam, signal }) =>
       answer(
         api.GET("/api/v1/assets", {
-          params: { query: { ...(selection === "" ? {} : { selection }), ...(needs_attention ? { needs_attention } : {}), limit, ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          params: { query: { ...(selection === "" ? {} : { selection }), ...(needs_attention ? { needs_attention } : {}), ...(sort === "" ? {} : { sort }), limit, ...(pageParam === "" ? {} : { cursor: pageParam }) } },
           signal,
         }),
       ),
@@ -134,6 +142,14 @@ export const historyQuery = (key: string) =>
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
+  });
+
+export const materializationQuery = (key: string, partition: string, enabled = true) =>
+  queryOptions({
+    queryKey: ["history", key, "latest", partition],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets/{namespace}/{name}/materialization", { params: { path: assetPath(key), query: partition === "" ? {} : { partition } }, signal })),
+    enabled,
+    retry: false,
   });
 
 export const lineageQuery = (key: string, direction: "up" | "down", partition: string) =>
@@ -237,10 +253,19 @@ export const backfillQuery = (id: string) =>
     retry: false,
   });
 
-export const chunksQuery = (id: string) =>
-  queryOptions({
-    queryKey: ["backfills", id, "chunks"],
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/backfills/{backfill_id}/chunks", { params: { path: { backfill_id: id }, query: { limit: 100 } }, signal })),
+export const chunksQuery = (id: string, state = "") =>
+  infiniteQueryOptions({
+    queryKey: ["backfills", id, "chunks", state],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/orchestration/backfills/{backfill_id}/chunks", {
+          params: { path: { backfill_id: id }, query: { limit: 100, ...(state === "" ? {} : { state }), ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
   });
 
 export const admissionQuery = queryOptions({
@@ -256,6 +281,12 @@ export const settingsQuery = queryOptions({
 export const workersQuery = queryOptions({
   queryKey: ["admission", "workers"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/workers", { signal })),
+});
+
+export const tablesQuery = queryOptions({
+  queryKey: ["admission", "tables"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/tables", { signal })),
+  retry: false,
 });
 
 export const readinessQuery = queryOptions({
@@ -365,6 +396,13 @@ export const notificationHistoryQuery = (notification: string) =>
     queryKey: ["notifications", notification, "history"],
     queryFn: ({ signal }) => answer(api.GET("/api/v1/notifications/{notification}/history", { params: { path: { notification }, query: { limit: 25 } }, signal })),
   });
+
+export const conditionPagesQuery = infiniteQueryOptions({
+  queryKey: ["conditions", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/orchestration/conditions", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
 
 export const conditionQuery = (key: string) =>
   queryOptions({

@@ -1,22 +1,27 @@
 // One asset: can I trust it?
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
-import { assetQuery, historyQuery, schedulesQuery } from "../api/queries";
+import { assetQuery, historyQuery } from "../api/queries";
 import { ConditionPanel } from "../automation/ConditionPanel";
 import { materializeStore } from "../materialize/open";
-import { bytes, count, dotted, duration, plural, runHref, shortRun } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
+import { bytes, count, dataHref, dotted, plural, runHref, shortRun } from "../parts/format";
+import { Tabs } from "../parts/fields";
+import { PageHead } from "../parts/PageHead";
+import { lineOf } from "../parts/metadataKinds";
+import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State, Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
+import { Table, usePages, type Column } from "../parts/Table";
 import { VirtualList } from "../parts/VirtualList";
 import { useQuarantined } from "./AssetsPage";
+import { DataPanel } from "./DataPanel";
 import { Definition } from "./Definition";
 import { Lineage } from "./Lineage";
 import { Partitions } from "./Partitions";
 import { Plots } from "./Plots";
+import { policyText } from "./freshness";
 import { StateBar } from "./StateBar";
 import { knownOf, statusOf } from "./status";
 import { WhyStale } from "./WhyStale";
@@ -44,6 +49,7 @@ function Shape({ detail }: { detail: Detail }) {
   const key = detail.asset_key;
   const tabs: [string, string][] = [
     ...(detail.partitioned ? [["partitions", `Partitions ${count(detail.partitions.total)}`] as [string, string]] : []),
+    ["data", "Data"],
     ["history", "History"],
     ["checks", detail.checks === 0 ? "Checks" : `Checks ${count(detail.checks)}`],
     ["lineage", "Lineage"],
@@ -52,33 +58,31 @@ function Shape({ detail }: { detail: Detail }) {
   ];
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>
-          <Link href="/assets" className="crumb" style={{ fontWeight: 400 }}>
-            Assets /{" "}
-          </Link>
-          {dotted(key)}
-        </h1>
-        <div className="actions">
-          <Link className="button" href={`/assets?selection=${encodeURIComponent(`+${dotted(key)}+`)}&asset=${encodeURIComponent(key)}`}>
-            In the graph
-          </Link>
-          <Link className="button" href={`/runs?asset=${encodeURIComponent(dotted(key))}`}>
-            Runs
-          </Link>
-          <Act needs="runs.trigger"
-           
-            className="button primary"
-            disabled={detail.external}
-            title={detail.external ? "It is made outside of Servo" : undefined}
-            onClick={() => {
-              materializeStore.open({ selection: dotted(key) });
-            }}
-          >
-            Materialize…
-          </Act>
-        </div>
-      </div>
+      <PageHead
+        of={["/assets", "Assets"]}
+        title={dotted(key)}
+        actions={
+          <>
+            <Link className="button" href={`/assets?selection=${encodeURIComponent(`+${dotted(key)}+`)}&asset=${encodeURIComponent(key)}`}>
+              In the graph
+            </Link>
+            <Link className="button" href={`/runs?asset=${encodeURIComponent(dotted(key))}`}>
+              Runs
+            </Link>
+            <Act
+              needs="runs.trigger"
+              className="button primary"
+              disabled={detail.external}
+              title={detail.external ? "It is made outside of Servo" : undefined}
+              onClick={() => {
+                materializeStore.open({ selection: dotted(key) });
+              }}
+            >
+              Materialize…
+            </Act>
+          </>
+        }
+      />
       <div className="row wrap" style={{ gap: "6px 18px", fontSize: 13 }}>
         <Tones tone={status.tone} title={status.why}>
           {status.word}
@@ -122,53 +126,34 @@ function Shape({ detail }: { detail: Detail }) {
           <span>checks</span>
         </div>
         <div className="figure">
-          <b>{detail.late_since == null ? (freshnessOf(detail) ?? "–") : <Ago at={detail.late_since} />}</b>
-          <span>{detail.late_since == null ? "oldest that it may be" : "late since"}</span>
+          <b>{detail.late_since != null ? <Ago at={detail.late_since} /> : detail.freshness == null ? "–" : <Ago at={detail.freshness.fails_at} />}</b>
+          <span>
+            {detail.late_since != null ? "late since" : detail.freshness == null ? "no freshness policy" : "late unless made"}
+            {policyText(detail.definition) === undefined ? "" : `; ${policyText(detail.definition) ?? ""}`}
+          </span>
         </div>
         <div className="figure">
           <b>{(detail.owners ?? []).join(", ") || "–"}</b>
           <span>owner</span>
         </div>
       </div>
-      <nav className="tabs" aria-label="About the asset">
-        {tabs.map(([name, title]) => (
-          <a
-            key={name}
-            href={`?tab=${name}`}
-            aria-current={tab === name ? "page" : undefined}
-            onClick={(event) => {
-              event.preventDefault();
-              setTab(name);
-            }}
-          >
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="About the asset" value={tab} choices={tabs} href={(name) => `?tab=${name}`} onChange={setTab} />
       {tab === "partitions" ? <Partitions asset={key} /> : null}
+      {tab === "data" ? <DataPanel asset={key} detail={detail} /> : null}
       {tab === "history" ? <History asset={key} /> : null}
       {tab === "checks" ? <Checks detail={detail} /> : null}
       {tab === "lineage" ? <Lineage asset={key} detail={detail} /> : null}
       {tab === "definition" ? <Definition detail={detail} /> : null}
-      {tab === "automation" ? <Automation asset={key} /> : null}
+      {tab === "automation" ? <Automation detail={detail} /> : null}
     </div>
   );
-}
-
-function freshnessOf(detail: Detail): string | undefined {
-  const { freshness } = detail.definition as { freshness?: { max_lag_ms?: number } };
-  return freshness?.max_lag_ms === undefined ? undefined : duration(freshness.max_lag_ms);
 }
 
 const COLUMNS = "90px minmax(110px, 1fr) 120px 90px 84px minmax(110px, 1fr) minmax(120px, 2fr)";
 
 function History({ asset }: { asset: string }) {
   const query = useInfiniteQuery(historyQuery(asset));
-  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const { items, more } = usePages(query);
   if (query.error !== null) return <ProblemBox error={query.error} again={() => void query.refetch()} />;
   if (query.isPending) return <Skeleton rows={6} />;
   if (items.length === 0)
@@ -204,17 +189,25 @@ function History({ asset }: { asset: string }) {
           row={(item) => (
             <>
               <Ago at={item.materialized_at} />
-              <span className="mono">{item.partition ?? "–"}</span>
+              {item.partition == null ? (
+                <span className="muted">–</span>
+              ) : (
+                <Link href={dataHref(asset, item.partition)} className="mono" title="Show the newest data of the partition">
+                  {item.partition}
+                </Link>
+              )}
               <Link href={`${runHref(item.run_id)}?task=${item.task_id}`} className="mono">
                 {shortRun(item.run_id)}
               </Link>
               <span className="right">{item.row_count == null ? "–" : count(item.row_count)}</span>
               <span className="right">{item.byte_size == null ? "–" : bytes(item.byte_size)}</span>
               <span>{item.checks_failed > 0 ? <State state="FAILED" word={`${String(item.checks_failed)} failed`} /> : item.checks_passed > 0 ? `${String(item.checks_passed)} passed` : <span className="muted">–</span>}</span>
-              <span className="muted mono">
-                {Object.entries(item.metadata ?? {})
-                  .map(([name, value]) => `${name} ${JSON.stringify(value)}`)
-                  .join("  ")}
+              <span className="muted" title={Object.entries(item.metadata ?? {}).map(([name, value]) => `${name}: ${lineOf(value)}`).join("\n")}>
+                {Object.entries(item.metadata ?? {}).map(([name, value]) => (
+                  <span key={name} className="attached">
+                    <span className="mono">{name}</span> {lineOf(value)}
+                  </span>
+                ))}
               </span>
             </>
           )}
@@ -234,6 +227,14 @@ interface CheckDef {
   spec?: Record<string, unknown>;
 }
 
+const CHECKS: Column<CheckDef>[] = [
+  { head: "Check", className: "mono", cell: (check) => check.name },
+  { head: "Type", cell: (check) => check.type },
+  { head: "Severity", cell: (check) => `${check.severity ?? "error"}${check.blocking === true ? ", blocks" : check.blocking === false ? ", does not block" : ""}` },
+  { head: "When", cell: (check) => (check.phase === "pre" ? "before" : "after") },
+  { head: "Asks for", className: "mono muted", cell: (check) => check.description ?? Object.entries(check.spec ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ") },
+];
+
 function Checks({ detail }: { detail: Detail }) {
   const checks = (detail.definition as { checks?: CheckDef[] }).checks ?? [];
   const history = useInfiniteQuery(historyQuery(detail.asset_key));
@@ -247,32 +248,8 @@ function Checks({ detail }: { detail: Detail }) {
     );
   return (
     <div className="stack">
-      <section className="panel scroll">
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Check</th>
-              <th>Type</th>
-              <th>Severity</th>
-              <th>When</th>
-              <th>Asks for</th>
-            </tr>
-          </thead>
-          <tbody>
-            {checks.map((check) => (
-              <tr key={check.name}>
-                <td className="mono">{check.name}</td>
-                <td>{check.type}</td>
-                <td>
-                  {check.severity ?? "error"}
-                  {check.blocking === true ? ", blocks" : check.blocking === false ? ", does not block" : ""}
-                </td>
-                <td>{check.phase === "pre" ? "before" : "after"}</td>
-                <td className="mono muted">{check.description ?? Object.entries(check.spec ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      <section className="panel">
+        <Table label="Checks" items={checks} columns={CHECKS} id={(check) => check.name} />
       </section>
       <Panel title="When they last ran" label="Results of checks" aside={<span className="muted">{detail.health?.last_check_at == null ? "never" : <Ago at={detail.health.last_check_at} />}</span>}>
         <ul className="attention">
@@ -295,45 +272,34 @@ function Checks({ detail }: { detail: Detail }) {
   );
 }
 
-function Automation({ asset }: { asset: string }) {
+function Automation({ detail }: { detail: Detail }) {
   return (
     <div className="stack">
-      <ConditionPanel asset={asset} />
-      <Schedules asset={asset} />
+      <ConditionPanel asset={detail.asset_key} isThere={(detail.automation ?? []).some((each) => each.kind === "condition")} />
+      <Schedules of={detail.automation ?? []} />
     </div>
   );
 }
 
-function Schedules({ asset }: { asset: string }) {
-  const query = useQuery(schedulesQuery);
+function Schedules({ of }: { of: readonly Schemas["AssetAutomation"][] }) {
+  const items = of.filter((each) => each.kind !== "condition");
   return (
-    <Panel title="Schedules" label="Schedules">
-      <Shown query={query}>
-        {({ items }) => {
-          const names = items.filter((schedule) => (schedule.selection ?? "").includes(dotted(asset).split(".")[0] ?? "") || schedule.selection === "*");
-          if (names.length === 0)
-            return (
-              <Empty title="No schedule names it">
-                <pre>{`servo.schedule("morning", cron="0 6 * * *", selection="${dotted(asset)}")`}</pre>
-              </Empty>
-            );
-          return (
-            <ul className="attention">
-              {names.map((schedule) => (
-                <li key={schedule.schedule_id}>
-                  <State state={schedule.status} />
-                  <Link href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>{schedule.name}</Link>
-                  <span className="mono muted">{schedule.selection}</span>
-                  <span className="grow" />
-                  <span className="muted">
-                    next <Ago at={schedule.next_tick_at ?? undefined} />
-                  </span>
-                </li>
-              ))}
-            </ul>
-          );
-        }}
-      </Shown>
+    <Panel title="Schedules and sensors" label="Schedules and sensors">
+      {items.length === 0 ? (
+        <Empty title="No schedule or sensor selects it">
+          <pre>{`servo.schedule("morning", cron="0 6 * * *", selection="…")`}</pre>
+        </Empty>
+      ) : (
+        <ul className="attention">
+          {items.map((each) => (
+            <li key={`${each.kind} ${each.name}`}>
+              <State state={each.paused ? "PAUSED" : "ACTIVE"} />
+              <Link href={`/automation/${each.kind}s/${encodeURIComponent(each.name)}`}>{each.name}</Link>
+              <span className="chip">{each.kind}</span>
+            </li>
+          ))}
+        </ul>
+      )}
     </Panel>
   );
 }

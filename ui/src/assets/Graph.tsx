@@ -2,11 +2,11 @@
 // zoom; pointing at an asset lights up what it is made of and what is made of it.
 import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { assetHref, dotted, plural } from "../parts/format";
-import { Mark } from "../parts/State";
+import { assetHref, count, dotted, plural } from "../parts/format";
+import { Mark, type Tone } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { Skeleton } from "../parts/Panel";
-import type { Card } from "./grouping";
+import { WORST, type Card } from "./grouping";
 import { NODE, type Layout } from "./layout";
 import { useLayout } from "./useLayout";
 
@@ -312,7 +312,7 @@ const Node = memo(function Node({ card, index, x, y, isSelected, isDim, onHover,
       className={`node is-${card.tone}${isDim ? " dim" : ""}${node?.external === true ? " external" : ""}`}
       style={{ left: x, top: y }}
       aria-pressed={isSelected}
-      title={`${name}: ${card.why}`}
+      title={`${name}: ${card.tones === undefined ? card.why : rollUp(card.tones)}`}
       onMouseEnter={() => {
         onHover(index);
       }}
@@ -337,6 +337,7 @@ const Node = memo(function Node({ card, index, x, y, isSelected, isDim, onHover,
         <Mark tone={card.tone} />
         <span className="ellipsis">
           {members === undefined ? card.word : `${plural(members.length, "asset")} · ${card.word}`}
+          {node?.partitioned === true && node.partitions.total > 1 ? ` · ${count(node.partitions.materialized)}/${count(node.partitions.total)}` : null}
           {node?.last_success_at == null || card.tone === "running" ? null : (
             <>
               {" · "}
@@ -345,9 +346,17 @@ const Node = memo(function Node({ card, index, x, y, isSelected, isDim, onHover,
           )}
         </span>
       </span>
+      {card.tones === undefined || members === undefined ? null : (
+        <span className="bar rollup" role="img" aria-label={rollUp(card.tones)}>
+          {WORST.map((tone) => (card.tones?.has(tone) === true ? <i key={tone} style={{ width: `${String(((card.tones.get(tone) ?? 0) / members.length) * 100)}%`, background: `var(--${tone})` }} /> : null))}
+        </span>
+      )}
     </button>
   );
 });
+
+/** "3 failed, 97 succeeded". */
+const rollUp = (tones: ReadonlyMap<Tone, number>) => WORST.flatMap((tone) => (tones.has(tone) ? [`${count(tones.get(tone) ?? 0)} ${tone}`] : [])).join(", ");
 
 /** Everything that a card is made of, and everything that is made of it. */
 export function lineageOf(start: number, edges: readonly (readonly [number, number])[]): Set<number> {

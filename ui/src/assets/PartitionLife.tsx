@@ -2,10 +2,11 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { answer, api, assetPath, once } from "../api/client";
-import { Dialog } from "../parts/Dialog";
+import { ActionDialog, ReasonField } from "../parts/ActionDialog";
+import { Check } from "../parts/fields";
 import { count, dotted, plural } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
-import { toast } from "../parts/toasts";
+import { toast, toastError } from "../parts/toasts";
 
 export interface Chosen {
   keys: string[];
@@ -39,55 +40,31 @@ export function WipeDialog({ asset, chosen, onClose }: { asset: string; chosen: 
   });
   const found = preview.data;
   return (
-    <Dialog title={`Wipe partitions of ${dotted(asset)}`} onClose={onClose}>
-      <div className="content">
-        {preview.error === null ? null : <ProblemBox error={preview.error} />}
-        {found === undefined ? (
-          <p className="muted">Looking…</p>
-        ) : (
-          <p>
-            {plural(found.count, "partition")} {found.count === 1 ? "counts" : "count"} as never made afterwards, {count(found.with_data)} of them with data{found.first == null ? "" : `: ${found.first} … ${found.last ?? found.first}`}.
-          </p>
-        )}
-        <label className="row" style={{ fontSize: 13 }}>
-          <input
-            type="checkbox"
-            checked={keepsData}
-            onChange={(event) => {
-              setKeepsData(event.target.checked);
-            }}
-          />
-          Keep the data where it is: then it can be undone
-        </label>
-        {keepsData ? null : <p className="notice">The data is removed for good.</p>}
-        <label className="line">
-          Reason, for the audit
-          <input
-            className="field"
-            value={reason}
-            onChange={(event) => {
-              setReason(event.target.value);
-            }}
-          />
-        </label>
-        {wipe.error === null ? null : <ProblemBox error={wipe.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button danger"
-          disabled={found === undefined || found.count === 0 || wipe.isPending}
-          onClick={() => {
-            wipe.mutate();
-          }}
-        >
-          {keepsData ? `Wipe ${plural(found?.count ?? 0, "partition")}` : `Wipe ${plural(found?.count ?? 0, "partition")} with data`}
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title={`Wipe partitions of ${dotted(asset)}`}
+      onClose={onClose}
+      action={keepsData ? `Wipe ${plural(found?.count ?? 0, "partition")}` : `Wipe ${plural(found?.count ?? 0, "partition")} with data`}
+      onAct={() => {
+        wipe.mutate();
+      }}
+      change={wipe}
+      disabled={found === undefined || found.count === 0}
+      isDangerous
+    >
+      {preview.error === null ? null : <ProblemBox error={preview.error} />}
+      {found === undefined ? (
+        preview.error === null ? <p className="muted">Looking…</p> : null
+      ) : (
+        <p>
+          {plural(found.count, "partition")} {found.count === 1 ? "counts" : "count"} as never made afterwards, {count(found.with_data)} of them with data{found.first == null ? "" : `: ${found.first} … ${found.last ?? found.first}`}.
+        </p>
+      )}
+      <Check checked={keepsData} onChange={setKeepsData}>
+        Keep the data where it is: then it can be undone
+      </Check>
+      {keepsData ? null : <p className="notice">The data is removed for good.</p>}
+      <ReasonField value={reason} onChange={setReason} />
+    </ActionDialog>
   );
 }
 
@@ -104,58 +81,39 @@ export function MarkDialog({ asset, chosen, onClose }: { asset: string; chosen: 
     },
   });
   return (
-    <Dialog title={`Mark partitions of ${dotted(asset)}`} onClose={onClose}>
-      <div className="content">
-        <p>{plural(chosen.total, "partition")} get another status; nothing is made or removed by it, and it can be undone.</p>
-        <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 6, fontSize: 13 }}>
-          <legend className="sr">As what</legend>
-          {(
-            [
-              ["materialized", "Materialized: the data is there, whoever made it"],
-              ["failed", "Failed: it is to be made again"],
-            ] as const
-          ).map(([value, text]) => (
-            <label key={value} className="row">
-              <input
-                type="radio"
-                name="as"
-                checked={as === value}
-                onChange={() => {
-                  setAs(value);
-                }}
-              />
-              {text}
-            </label>
-          ))}
-        </fieldset>
-        <label className="line">
-          Reason, for the audit
-          <input
-            className="field"
-            value={reason}
-            onChange={(event) => {
-              setReason(event.target.value);
-            }}
-          />
-        </label>
-        {mark.error === null ? null : <ProblemBox error={mark.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button primary"
-          disabled={mark.isPending}
-          onClick={() => {
-            mark.mutate();
-          }}
-        >
-          Mark {plural(chosen.total, "partition")} {as}
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title={`Mark partitions of ${dotted(asset)}`}
+      onClose={onClose}
+      action={`Mark ${plural(chosen.total, "partition")} ${as}`}
+      onAct={() => {
+        mark.mutate();
+      }}
+      change={mark}
+    >
+      <p>{plural(chosen.total, "partition")} get another status; nothing is made or removed by it, and it can be undone.</p>
+      <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 6, fontSize: 13 }}>
+        <legend className="sr">As what</legend>
+        {(
+          [
+            ["materialized", "Materialized: the data is there, whoever made it"],
+            ["failed", "Failed: it is to be made again"],
+          ] as const
+        ).map(([value, text]) => (
+          <label key={value} className="row">
+            <input
+              type="radio"
+              name="as"
+              checked={as === value}
+              onChange={() => {
+                setAs(value);
+              }}
+            />
+            {text}
+          </label>
+        ))}
+      </fieldset>
+      <ReasonField value={reason} onChange={setReason} />
+    </ActionDialog>
   );
 }
 
@@ -168,8 +126,6 @@ export function useUndo(asset: string) {
       await changed();
       toast(`${plural(done.count, "partition")} of ${dotted(asset)} are what they were`);
     },
-    onError: (error) => {
-      toast(error.message, { isError: true });
-    },
+    onError: toastError,
   });
 }

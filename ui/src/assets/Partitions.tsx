@@ -1,17 +1,19 @@
 // Partitions as a heat map of buckets, and as a list when one zooms in. A brush over cells, by pointer or by keys, is what
 // "Materialize" and "Backfill" take.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useState, type KeyboardEvent } from "react";
+import { useMemo, useState, type KeyboardEvent } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { partitionsQuery, summaryQuery } from "../api/queries";
 import { materializeStore } from "../materialize/open";
-import { count, dotted, plural, runHref, shortRun } from "../parts/format";
+import { count, dataHref, dotted, plural, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
+import { bucketText } from "./bucketText";
 import { MarkDialog, useUndo, WipeDialog, type Chosen } from "./PartitionLife";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
+import { usePages } from "../parts/Table";
 import { VirtualList } from "../parts/VirtualList";
 import { Act } from "../parts/Act";
 
@@ -80,16 +82,6 @@ function fillOf(bucket: Bucket): { fill: string; opacity: number } {
   if (made === 0) return { fill: "var(--missing-fill)", opacity: 1 };
   if ((bucket.stale ?? 0) > 0) return { fill: "var(--stale-fill)", opacity: 0.45 + 0.55 * ((bucket.stale ?? 0) / bucket.partitions) };
   return { fill: "var(--succeeded-fill)", opacity: 0.35 + 0.65 * (made / bucket.partitions) };
-}
-
-export function bucketText(bucket: Bucket): string {
-  const which = bucket.last == null ? bucket.first : `${bucket.first} … ${bucket.last}`;
-  const failed = (bucket.last_attempt_failed ?? 0) + (bucket.never_succeeded ?? 0);
-  const made = bucket.materialized ?? 0;
-  const stale = bucket.stale ?? 0;
-  const expired = bucket.expired ?? 0;
-  const parts = bucket.partitions === 1 ? [stale > 0 ? "materialized, stale" : made > 0 ? "materialized" : failed > 0 ? "failed" : expired > 0 ? "expired" : "never made"] : [`${count(made)} of ${count(bucket.partitions)} made`, ...(stale > 0 ? [`${count(stale)} stale`] : []), ...(failed > 0 ? [`${count(failed)} failed`] : []), ...(expired > 0 ? [`${count(expired)} expired`] : [])];
-  return `${which}: ${parts.join(", ")}`;
 }
 
 function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary: Summary; onZoom: (from: number, count: number | undefined) => void; isZoomed: boolean }) {
@@ -322,11 +314,7 @@ const COLUMNS = "minmax(140px, 2fr) minmax(150px, 1fr) 110px 130px";
 function PartitionList({ asset }: { asset: string }) {
   const [status, setStatus] = useParam("status");
   const query = useInfiniteQuery(partitionsQuery(asset, status));
-  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const { items, more } = usePages(query);
   return (
     <Panel
       title="Newest first"
@@ -351,7 +339,7 @@ function PartitionList({ asset }: { asset: string }) {
     >
       {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
       {query.isPending ? <Skeleton rows={6} /> : null}
-      {query.isSuccess && items.length === 0 ? hasNextPage ? <p className="empty"><button type="button" className="button small" onClick={more}>Look further</button></p> : <Empty title="No partition is like that" /> : null}
+      {query.isSuccess && items.length === 0 ? query.hasNextPage ? <p className="empty"><button type="button" className="button small" onClick={more}>Look further</button></p> : <Empty title="No partition is like that" /> : null}
       {items.length > 0 ? (
         <VirtualList
           label="Partitions"
@@ -359,7 +347,7 @@ function PartitionList({ asset }: { asset: string }) {
           columns={COLUMNS}
           height="420px"
           id={(item) => item.partition_key ?? ""}
-          href={(item) => (item.last_attempt_run_id == null ? `?partition=${item.partition ?? ""}` : runHref(item.last_attempt_run_id))}
+          href={(item) => (item.last_attempt_run_id == null ? dataHref(asset, item.partition ?? "") : runHref(item.last_attempt_run_id))}
           more={more}
           head={
             <>
@@ -371,7 +359,9 @@ function PartitionList({ asset }: { asset: string }) {
           }
           row={(item) => (
             <>
-              <span className="mono">{item.partition}</span>
+              <Link href={dataHref(asset, item.partition ?? "")} className="mono" title="Show its data">
+                {item.partition}
+              </Link>
               {item.stale != null && item.status === "MATERIALIZED" ? <State state="STALE" word={`Stale: ${item.stale.toLowerCase().replaceAll("_", " ")}`} /> : <State state={item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? "FAILED" : item.status} {...(item.status === "NEVER_MATERIALIZED" && item.last_attempt_outcome === "FAILED" ? { word: "Never succeeded" } : {})} />}
               <Ago at={item.last_attempt_at ?? undefined} />
               {item.last_attempt_run_id == null ? (

@@ -10,7 +10,9 @@ export interface Card {
   id: string;
   node?: Schemas["GraphNode"];
   /** Positions of the assets of a closed group. */
-  members?: readonly number[];
+  members?: number[];
+  /** How many of them have each state. */
+  tones?: Map<Tone, number>;
   group: string;
   tone: Tone;
   word: string;
@@ -23,9 +25,10 @@ export interface Cards {
   groups: Map<string, number>;
 }
 
-const WORST: readonly Tone[] = ["failed", "blocked", "retry", "running", "stale", "queued", "missing", "succeeded", "skipped", "cancelled"];
+/** The worst first. */
+export const WORST: readonly Tone[] = ["failed", "blocked", "retry", "running", "stale", "queued", "missing", "succeeded", "skipped", "cancelled"];
 
-export const groupOf = (node: Schemas["GraphNode"]) => node.group ?? node.asset_key.slice(0, node.asset_key.indexOf("/"));
+export const groupOf = (node: { asset_key: string; group?: string | null }) => node.group ?? node.asset_key.slice(0, node.asset_key.indexOf("/"));
 
 export function cardsOf(graph: GraphData, isClosed: (group: string) => boolean, quarantined: ReadonlySet<string>): Cards {
   const groups = new Map<string, number>();
@@ -43,12 +46,13 @@ export function cardsOf(graph: GraphData, isClosed: (group: string) => boolean, 
     const at = places.get(id);
     if (at === undefined) {
       places.set(id, cards.length);
-      cards.push({ id, members: [index], group, ...status });
+      cards.push({ id, members: [index], tones: new Map([[status.tone, 1]]), group, ...status });
       return cards.length - 1;
     }
     const card = cards[at];
     if (card !== undefined) {
-      card.members = [...(card.members ?? []), index];
+      card.members?.push(index);
+      card.tones?.set(status.tone, (card.tones.get(status.tone) ?? 0) + 1);
       if (WORST.indexOf(status.tone) < WORST.indexOf(card.tone)) Object.assign(card, status);
     }
     return at;
@@ -65,3 +69,34 @@ export function cardsOf(graph: GraphData, isClosed: (group: string) => boolean, 
   }
   return { cards, edges, groups };
 }
+
+/** A row of the list: an asset, or the head of a group. */
+export interface ListRow {
+  group: string;
+  asset?: Schemas["Asset"];
+  /** Assets of the group that are shown. */
+  size: number;
+  /** Whether the code names the group; otherwise it is the namespace. */
+  isNamed: boolean;
+}
+
+/** Assets with a head before each group, if they are in the order of groups. */
+export function rowsOf(assets: readonly Schemas["Asset"][], isGrouped: boolean): ListRow[] {
+  const rows: ListRow[] = [];
+  const heads = new Map<string, ListRow>();
+  for (const asset of assets) {
+    const group = groupOf(asset);
+    let head = heads.get(group);
+    if (head === undefined) {
+      head = { group, size: 0, isNamed: asset.group != null };
+      heads.set(group, head);
+      if (isGrouped) rows.push(head);
+    }
+    head.size++;
+    rows.push({ group, asset, size: 0, isNamed: head.isNamed });
+  }
+  return rows;
+}
+
+/** The selection of a group. */
+export const selectionOf = (row: ListRow) => (row.isNamed ? `group:${row.group}` : `${row.group}.*`);

@@ -1,33 +1,22 @@
 // Which rule makes an asset by itself, what it sees now part by part, and what it did.
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { answer, api, assetPath, once, RequestFailed, type Schemas } from "../api/client";
+import type { Schemas } from "../api/client";
 import { conditionEvaluationsQuery, conditionQuery } from "../api/queries";
 import { count, plural, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
 import { Mark, State } from "../parts/State";
 import { Ago } from "../parts/Time";
-import { toast, toastError } from "../parts/toasts";
+import { Act } from "../parts/Act";
+import { Paged } from "../parts/Table";
+import { useToggle } from "./useToggle";
 
 type Trace = Schemas["Trace"];
 
-export function ConditionPanel({ asset }: { asset: string }) {
-  const query = useQuery(conditionQuery(asset));
-  const queries = useQueryClient();
-  const isPaused = query.data?.status === "PAUSED";
-  const toggle = useMutation({
-    mutationFn: () => {
-      const request = { params: { path: assetPath(asset), header: once() }, body: {} };
-      return answer(isPaused ? api.POST("/api/v1/orchestration/conditions/{namespace}/{name}/resume", request) : api.POST("/api/v1/orchestration/conditions/{namespace}/{name}/pause", request));
-    },
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ["conditions"] });
-      toast(isPaused ? "The condition asks for runs again" : "The condition asks for nothing until it is resumed");
-    },
-    onError: toastError,
-  });
-  if (query.isPending) return <Skeleton rows={3} />;
-  if (query.error instanceof RequestFailed && query.error.status === 404)
+export function ConditionPanel({ asset, isThere }: { asset: string; isThere: boolean }) {
+  const query = useQuery({ ...conditionQuery(asset), enabled: isThere });
+  const { isOn, toggle, isPending } = useToggle({ kind: "condition", name: asset, status: query.data?.status ?? "ACTIVE", state_version: query.data?.state_version ?? 0 });
+  if (!isThere)
     return (
       <Panel title="Condition" label="Condition">
         <Empty title="It has no condition">
@@ -36,6 +25,7 @@ export function ConditionPanel({ asset }: { asset: string }) {
         </Empty>
       </Panel>
     );
+  if (query.isPending) return <Skeleton rows={3} />;
   if (query.data === undefined) return <ProblemBox error={query.error} again={() => void query.refetch()} />;
   const { data } = query;
   return (
@@ -47,16 +37,9 @@ export function ConditionPanel({ asset }: { asset: string }) {
           <>
             <State state={data.status} />
             <span className="grow" />
-            <button
-              type="button"
-              className="button small"
-              disabled={toggle.isPending}
-              onClick={() => {
-                toggle.mutate();
-              }}
-            >
-              {isPaused ? "Resume" : "Pause"}
-            </button>
+            <Act needs="automation.operate" className="button small" disabled={isPending} onClick={() => { toggle(); }}>
+              {isOn ? "Pause" : "Resume"}
+            </Act>
           </>
         }
       >
@@ -138,44 +121,38 @@ function Part({ trace }: { trace: Trace }) {
 
 function Evaluations({ asset }: { asset: string }) {
   const query = useInfiniteQuery(conditionEvaluationsQuery(asset));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Panel title="What it asked for" label="Evaluations of the condition">
-      {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
-      {query.isSuccess && items.length === 0 ? <p className="muted" style={{ padding: "0 12px 12px", fontSize: 13 }}>Nothing yet.</p> : null}
-      <ul className="attention">
-        {items.map((each) => (
-          <li key={each.evaluation_id}>
-            <State state={each.status} />
-            <span className="what">
-              {plural(each.partitions, "partition")} <span className="mono muted">{(each.partition_keys ?? []).slice(0, 3).join(", ")}</span> {each.reason == null ? null : <span style={{ color: "var(--failed)" }}>{each.reason}</span>}
-              {each.trace == null ? null : (
-                <details>
-                  <summary className="muted">Why</summary>
-                  <ul className="trace">
-                    <Part trace={each.trace} />
-                  </ul>
-                </details>
-              )}
-            </span>
-            {each.run_id == null ? null : (
-              <Link href={runHref(each.run_id)} className="mono">
-                {shortRun(each.run_id)}
-              </Link>
-            )}
-            <span className="muted nowrap">
-              <Ago at={each.evaluated_at} />
-            </span>
-          </li>
-        ))}
-      </ul>
-      {query.hasNextPage ? (
-        <div style={{ padding: 12 }}>
-          <button type="button" className="button small" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show older
-          </button>
-        </div>
-      ) : null}
+      <Paged query={query} rows={2} isInPanel empty={<p className="muted" style={{ padding: "0 12px 12px", fontSize: 13 }}>Nothing yet.</p>}>
+        {(items) => (
+          <ul className="attention">
+            {items.map((each) => (
+              <li key={each.evaluation_id}>
+                <State state={each.status} />
+                <span className="what">
+                  {plural(each.partitions, "partition")} <span className="mono muted">{(each.partition_keys ?? []).slice(0, 3).join(", ")}</span> {each.reason == null ? null : <span style={{ color: "var(--failed)" }}>{each.reason}</span>}
+                  {each.trace == null ? null : (
+                    <details>
+                      <summary className="muted">Why</summary>
+                      <ul className="trace">
+                        <Part trace={each.trace} />
+                      </ul>
+                    </details>
+                  )}
+                </span>
+                {each.run_id == null ? null : (
+                  <Link href={runHref(each.run_id)} className="mono">
+                    {shortRun(each.run_id)}
+                  </Link>
+                )}
+                <span className="muted nowrap">
+                  <Ago at={each.evaluated_at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Paged>
     </Panel>
   );
 }

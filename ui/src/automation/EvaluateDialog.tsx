@@ -2,10 +2,11 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { answer, api, once, type Schemas } from "../api/client";
-import { Dialog } from "../parts/Dialog";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Field } from "../parts/fields";
 import { plural, runHref } from "../parts/format";
-import { ProblemBox } from "../parts/Panel";
 import { State } from "../parts/State";
+import { Table } from "../parts/Table";
 import { toast } from "../parts/toasts";
 import { parsed, SAMPLES } from "./payload";
 
@@ -40,70 +41,38 @@ export function EvaluateDialog({ sensor, onClose }: { sensor: Sensor; onClose: (
   };
   const whyNot = outcome === undefined ? "Look first" : outcome.status === "FAILED" ? "Its function failed" : cursor !== "" ? "A cursor of your own is for a look only" : undefined;
   return (
-    <Dialog title={`Dry run of ${sensor.name}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!look.isPending && payload.problem === undefined) look.mutate();
-        }}
-      >
-        <div className="content">
-          <p>{sensor.function == null ? "It shows what the sensor would ask for." : "Its function is called, and what it asks for is shown."} No run is started and the cursor stays where it is.</p>
-          {takesMessages ? (
-            <label className="line">
-              {sensor.kind === "push" ? "Data of the message, as JSON" : "Fields of the message, as JSON"}
-              <textarea
-                className="field mono"
-                rows={5}
-                spellCheck={false}
-                value={text}
-                aria-invalid={payload.problem !== undefined}
-                onChange={(event) => {
-                  change(setText)(event.target.value);
-                }}
-              />
-              {payload.problem === undefined ? null : <span style={{ color: "var(--failed)" }}>{payload.problem}</span>}
-            </label>
-          ) : (
-            <label className="line">
-              Cursor, if another than its own
-              <input
-                className="field mono"
-                value={cursor}
-                placeholder={sensor.cursor ?? "none"}
-                onChange={(event) => {
-                  change(setCursor)(event.target.value);
-                }}
-              />
-            </label>
-          )}
-          {look.error === null ? null : <ProblemBox error={look.error} />}
-          {evaluate.error === null ? null : <ProblemBox error={evaluate.error} />}
-          {look.isPending ? <p className="muted">Evaluating…</p> : null}
-          {outcome === undefined ? null : <Seen outcome={outcome} />}
-        </div>
-        <footer>
-          <span className="grow" />
-          <button type="button" className="button" onClick={onClose}>
-            Close
-          </button>
-          <button
-            type="button"
-            className="button"
-            disabled={whyNot !== undefined || evaluate.isPending}
-            title={whyNot}
-            onClick={() => {
-              evaluate.mutate();
-            }}
-          >
-            {evaluate.isPending ? "Evaluating…" : (outcome?.requests?.length ?? 0) > 0 ? `Evaluate and ask for ${plural(outcome?.requests?.length ?? 0, "run")}` : "Evaluate for real"}
-          </button>
-          <button type="submit" className="button primary" disabled={look.isPending || payload.problem !== undefined}>
-            {outcome === undefined ? "Dry run" : "Dry run again"}
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+    <ActionDialog
+      title={`Dry run of ${sensor.name}`}
+      onClose={onClose}
+      action={outcome === undefined ? "Dry run" : "Dry run again"}
+      onAct={() => {
+        look.mutate();
+      }}
+      change={{ isPending: look.isPending, error: look.error ?? evaluate.error }}
+      disabled={payload.problem !== undefined}
+      others={
+        <button
+          type="button"
+          className="button"
+          disabled={whyNot !== undefined || evaluate.isPending}
+          title={whyNot}
+          onClick={() => {
+            evaluate.mutate();
+          }}
+        >
+          {evaluate.isPending ? "Evaluating…" : (outcome?.requests?.length ?? 0) > 0 ? `Evaluate and ask for ${plural(outcome?.requests?.length ?? 0, "run")}` : "Evaluate for real"}
+        </button>
+      }
+    >
+      <p>{sensor.function == null ? "It shows what the sensor would ask for." : "Its function is called, and what it asks for is shown."} No run is started and the cursor stays where it is.</p>
+      {takesMessages ? (
+        <Field label={sensor.kind === "push" ? "Data of the message, as JSON" : "Fields of the message, as JSON"} isMono rows={5} value={text} onChange={change(setText)} problem={payload.problem} />
+      ) : (
+        <Field label="Cursor, if another than its own" isMono value={cursor} placeholder={sensor.cursor ?? "none"} onChange={change(setCursor)} />
+      )}
+      {look.isPending ? <p className="muted">Evaluating…</p> : null}
+      {outcome === undefined ? null : <Seen outcome={outcome} />}
+    </ActionDialog>
   );
 }
 
@@ -120,28 +89,17 @@ function Seen({ outcome }: { outcome: Outcome }) {
       <div className="body stack" style={{ gap: 8 }}>
         {outcome.reason == null ? null : outcome.status === "FAILED" ? <pre style={{ color: "var(--failed)" }}>{outcome.reason}</pre> : <p className="muted">{outcome.reason}</p>}
         {requests.length === 0 ? null : (
-          <div className="scroll" style={{ maxHeight: 200 }} tabIndex={0} role="group" aria-label="Runs that it would ask for">
-            <table className="table">
-              <thead>
-                <tr>
-                  <th>Assets</th>
-                  <th>Partition</th>
-                  <th className="right">Tasks</th>
-                  <th>Run key</th>
-                </tr>
-              </thead>
-              <tbody>
-                {requests.map((request, index) => (
-                  <tr key={index}>
-                    <td className="mono">{request.selection}</td>
-                    <td className="mono">{request.partition ?? "–"}</td>
-                    <td className="right">{request.tasks ?? "–"}</td>
-                    <td className="mono muted">{request.problem == null ? (request.run_key ?? "") : <span style={{ color: "var(--failed)" }}>{request.problem}</span>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            label="Runs that it would ask for"
+            items={requests}
+            id={(request) => `${request.selection} ${request.partition ?? ""} ${request.run_key ?? ""}`}
+            columns={[
+              { head: "Assets", className: "mono", cell: (request) => request.selection },
+              { head: "Partition", className: "mono", cell: (request) => request.partition ?? "–" },
+              { head: "Tasks", className: "right", cell: (request) => request.tasks ?? "–" },
+              { head: "Run key", className: "mono muted", cell: (request) => (request.problem == null ? (request.run_key ?? "") : <span style={{ color: "var(--failed)" }}>{request.problem}</span>) },
+            ]}
+          />
         )}
         {added.map(([name, keys]) => (
           <p key={name}>

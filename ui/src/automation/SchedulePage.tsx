@@ -4,14 +4,19 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
 import { previewQuery, ticksQuery } from "../api/queries";
-import { Dialog } from "../parts/Dialog";
-import { exactly, runHref, shortRun } from "../parts/format";
+import { PlanView } from "../materialize/PlanView";
+import { Act } from "../parts/Act";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Field } from "../parts/fields";
+import { exactly, plural, runHref, shortRun } from "../parts/format";
+import { PageHead } from "../parts/PageHead";
 import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
 import { State } from "../parts/State";
+import { Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
+import { useDebounced } from "../parts/useDebounced";
 import { useToggle } from "./useToggle";
-import { Act } from "../parts/Act";
 
 export default function SchedulePage({ name }: { name: string }) {
   const query = useQuery({
@@ -28,6 +33,22 @@ export default function SchedulePage({ name }: { name: string }) {
   );
 }
 
+const TICKS: Column<Schemas["Tick"]>[] = [
+  {
+    head: "For",
+    className: "nowrap",
+    title: (tick) => exactly(tick.scheduled_for),
+    cell: (tick) => (
+      <>
+        <Ago at={tick.scheduled_for} /> {tick.manual ? <span className="chip">by hand</span> : null}
+      </>
+    ),
+  },
+  { head: "Result", cell: (tick) => <State state={tick.status} /> },
+  { head: "Run", className: "mono", cell: (tick) => tick.runs?.map((run) => <Link key={run.run_id} href={runHref(run.run_id)}>{shortRun(run.run_id)}</Link>) ?? "–" },
+  { head: "Why", className: "muted", cell: (tick) => tick.reason ?? "" },
+];
+
 function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
   const ticks = useQuery(ticksQuery(schedule.name, 50));
   const preview = useQuery(previewQuery(schedule.name));
@@ -35,29 +56,30 @@ function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
   const [triggers, setTriggers] = useState(false);
   return (
     <div className="stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>
-          <Link href="/automation" className="crumb" style={{ fontWeight: 400 }}>
-            Automation /{" "}
-          </Link>
-          {schedule.name}
-        </h1>
+      <PageHead
+        of={["/automation", "Automation"]}
+        title={schedule.name}
+        actions={
+          <>
+            <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
+              {isOn ? "Pause" : "Resume"}
+            </Act>
+            <Act
+              needs="runs.trigger"
+              className="button primary"
+              onClick={() => {
+                setTriggers(true);
+              }}
+            >
+              Tick now…
+            </Act>
+          </>
+        }
+      >
+        <span className="chip">schedule</span>
         <State state={schedule.status} />
-        <div className="actions">
-          <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
-            {isOn ? "Pause" : "Resume"}
-          </Act>
-          <Act needs="runs.trigger"
-           
-            className="button primary"
-            onClick={() => {
-              setTriggers(true);
-            }}
-          >
-            Tick now…
-          </Act>
-        </div>
-      </div>
+      </PageHead>
+      {schedule.description == null ? null : <p style={{ maxWidth: "80ch" }}>{schedule.description}</p>}
       {schedule.last_error == null ? null : (
         <p className="problem">
           <strong>The last tick failed</strong>
@@ -73,32 +95,7 @@ function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
                   <p>Every tick is listed here, with the run it asked for or why it asked for none.</p>
                 </Empty>
               ) : (
-                <div className="scroll">
-                  <table className="table">
-                    <thead>
-                      <tr>
-                        <th>For</th>
-                        <th>Result</th>
-                        <th>Run</th>
-                        <th>Why</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map((tick) => (
-                        <tr key={tick.tick_id}>
-                          <td className="nowrap" title={exactly(tick.scheduled_for)}>
-                            <Ago at={tick.scheduled_for} /> {tick.manual ? <span className="chip">by hand</span> : null}
-                          </td>
-                          <td>
-                            <State state={tick.status} />
-                          </td>
-                          <td className="mono">{tick.runs?.map((run) => <Link key={run.run_id} href={runHref(run.run_id)}>{shortRun(run.run_id)}</Link>) ?? "–"}</td>
-                          <td className="muted">{tick.reason ?? ""}</td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
+                <Table label="Table of ticks" items={items} columns={TICKS} id={(tick) => tick.tick_id} />
               )
             }
           </Shown>
@@ -152,15 +149,51 @@ function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
   );
 }
 
+/** What a tick of a function came to last time, in a sentence. */
+export function lastTickText(ticks: readonly Schemas["Tick"][]): string {
+  const last = ticks.find((tick) => tick.status !== "SKIPPED");
+  if (last === undefined) return "It has not been called yet.";
+  const runs = last.runs?.length ?? 0;
+  const what = runs > 0 ? `asked for ${plural(runs, "run")}` : last.status === "FAILED" ? `failed${last.reason == null ? "" : `: ${last.reason}`}` : `asked for nothing${last.reason == null ? "" : `: ${last.reason}`}`;
+  return `When it was called last, for ${exactly(last.scheduled_for).split("\n")[0] ?? last.scheduled_for}, it ${what}.`;
+}
+
 function TriggerDialog({ schedule, onClose }: { schedule: Schemas["Schedule"]; onClose: () => void }) {
   const [keys, setKeys] = useState("");
-  const words = keys.split(/[\s;]+/).filter(Boolean);
+  const rested = useDebounced(keys.trim());
+  const words = rested.split(/[\s;]+/).filter(Boolean);
+  const isFunction = schedule.selection == null;
+  const selection = schedule.selection ?? "";
+  // A tick takes the newest partition of assets that have some, and none otherwise; so does its plan.
+  const assets = useQuery({
+    queryKey: ["assets", "tick", selection],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { selection, limit: 100 } }, signal })),
+    enabled: !isFunction,
+    retry: false,
+  });
+  const isPartitioned = assets.data?.items.some((asset) => asset.partitioned && !asset.external) === true || assets.data?.next_cursor != null;
+  const named = { keys: words.filter((word) => !word.includes("..")), ranges: words.filter((word) => word.includes("..")) };
+  // Partitions that the schedule itself names go before the newest.
+  const own = (schedule as { partitions?: Schemas["PartitionsBody"] }).partitions;
+  const hasOwn = own !== undefined && Object.values(own).some((each) => each === true || (Array.isArray(each) && each.length > 0));
+  const partitions = words.length > 0 ? named : hasOwn ? own : isPartitioned ? { latest: true } : undefined;
+  const plan = useQuery({
+    queryKey: ["plan", "tick", selection, partitions, schedule.config],
+    queryFn: async ({ signal }) => answer(api.POST("/api/v1/plan", { body: { selection, ...(partitions === undefined ? {} : { partitions }), ...(schedule.config === undefined ? {} : { config: schedule.config as never }) }, signal })),
+    enabled: !isFunction && assets.data !== undefined && rested === keys.trim(),
+    retry: false,
+    staleTime: 0,
+  });
+  const ticks = useQuery({ ...ticksQuery(schedule.name, 50), enabled: isFunction });
+  const error = assets.error ?? plan.error;
+  const tasks = error === null && rested === keys.trim() ? plan.data?.tasks.length : undefined;
+  const parts = plan.data === undefined ? [] : partitionsOfPlan(plan.data);
   const trigger = useMutation({
     mutationFn: () =>
       answer(
         api.POST("/api/v1/orchestration/schedules/{schedule}/trigger", {
           params: { path: { schedule: schedule.name }, header: once() },
-          body: words.length === 0 ? {} : { partitions: { keys: words.filter((word) => !word.includes("..")), ranges: words.filter((word) => word.includes("..")) } },
+          body: words.length === 0 ? {} : { partitions: named },
         }),
       ),
     onSuccess: () => {
@@ -169,39 +202,41 @@ function TriggerDialog({ schedule, onClose }: { schedule: Schemas["Schedule"]; o
     },
   });
   return (
-    <Dialog title={`Tick ${schedule.name} now`} onClose={onClose}>
-      <div className="content">
-        <p>
-          It asks for a run of <code>{schedule.selection ?? schedule.function}</code>, as a tick at this moment would.
-        </p>
-        <label className="line">
-          Partitions instead of the newest complete one
-          <input
-            className="field mono"
-            placeholder="2013-01-15 2013-02-01..2013-02-28"
-            value={keys}
-            onChange={(event) => {
-              setKeys(event.target.value);
-            }}
-          />
-        </label>
-        {trigger.error === null ? null : <ProblemBox error={trigger.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button primary"
-          disabled={trigger.isPending}
-          onClick={() => {
-            trigger.mutate();
-          }}
-        >
-          Tick now
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title={`Tick ${schedule.name} now`}
+      onClose={onClose}
+      action={tasks === undefined ? "Tick now" : `Tick now: ${plural(tasks, "task")}`}
+      onAct={() => {
+        trigger.mutate();
+      }}
+      change={trigger}
+    >
+      <p>
+        {isFunction ? "It calls " : "It asks for a run of "}
+        <code>{schedule.selection ?? schedule.function}</code>, as a tick at this moment would{schedule.if_running === "allow" ? "" : `; if a run of an earlier tick is active, it ${schedule.if_running === "skip" ? "is skipped" : "waits for that"}`}.
+      </p>
+      <Field label={isFunction ? "Partitions, for the function to know of" : hasOwn ? "Partitions instead of those of the schedule" : "Partitions instead of the newest complete one"} isMono placeholder="2013-01-15 2013-02-01..2013-02-28" value={keys} onChange={setKeys} />
+      <section className="stack" style={{ gap: 8 }} aria-label="What it would run">
+        <h2>What it would run</h2>
+        {isFunction ? (
+          <>
+            <p>That is not known before: the function decides when it is called, and calling it may have effects of its own, so it is not called to look.</p>
+            <p className="muted">{ticks.data === undefined ? "" : lastTickText(ticks.data.items)}</p>
+          </>
+        ) : null}
+        {error === null ? null : <ProblemBox error={error} />}
+        {!isFunction && error === null && plan.data === undefined ? <p className="muted">Planning…</p> : null}
+        {parts.length === 0 || error !== null ? null : (
+          <p>
+            {plural(parts.length, "partition")}: <span className="mono">{parts.length > 3 ? `${parts[0] ?? ""} … ${parts.at(-1) ?? ""}` : parts.join(", ")}</span>
+            {words.length === 0 && !hasOwn ? <span className="muted"> (the newest complete {parts.length === 1 ? "one" : "ones"})</span> : null}
+          </p>
+        )}
+        {plan.data === undefined || error !== null ? null : <PlanView plan={plan.data} />}
+      </section>
+    </ActionDialog>
   );
 }
+
+/** Partitions that a plan makes, each once, in their order. */
+export const partitionsOfPlan = (plan: Schemas["Plan"]): string[] => [...new Set(plan.tasks.flatMap((task) => (task.partition == null ? [] : [task.partition])))].sort();

@@ -2,8 +2,8 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { answer, api, once, type Schemas } from "../api/client";
-import { Dialog } from "../parts/Dialog";
-import { ProblemBox } from "../parts/Panel";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Field } from "../parts/fields";
 import { toast } from "../parts/toasts";
 import { parsed, SAMPLES } from "./payload";
 
@@ -23,51 +23,20 @@ export function PushDialog({ sensor, onClose }: { sensor: Sensor; onClose: () =>
     },
   });
   return (
-    <Dialog title={`Send a message to ${sensor.name}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (id !== "" && payload.problem === undefined && !push.isPending) push.mutate();
-        }}
-      >
-        <div className="content">
-          <p>It is evaluated with the message as if a webhook had sent it, and the runs it asks for are started. A message counts once by its id.</p>
-          <label className="line">
-            Id
-            <input
-              className="field mono"
-              value={id}
-              onChange={(event) => {
-                setId(event.target.value);
-              }}
-            />
-          </label>
-          <label className="line">
-            Data, as JSON
-            <textarea
-              className="field mono"
-              rows={6}
-              spellCheck={false}
-              value={text}
-              aria-invalid={payload.problem !== undefined}
-              onChange={(event) => {
-                setText(event.target.value);
-              }}
-            />
-            {payload.problem === undefined ? null : <span style={{ color: "var(--failed)" }}>{payload.problem}</span>}
-          </label>
-          {push.error === null ? null : <ProblemBox error={push.error} />}
-        </div>
-        <footer>
-          <button type="button" className="button" onClick={onClose}>
-            Close
-          </button>
-          <button type="submit" className="button primary" disabled={id === "" || payload.problem !== undefined || push.isPending}>
-            Send the message
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+    <ActionDialog
+      title={`Send a message to ${sensor.name}`}
+      onClose={onClose}
+      action="Send the message"
+      onAct={() => {
+        push.mutate();
+      }}
+      change={push}
+      disabled={id === "" || payload.problem !== undefined}
+    >
+      <p>It is evaluated with the message as if a webhook had sent it, and the runs it asks for are started. A message counts once by its id.</p>
+      <Field label="Id" isMono value={id} onChange={setId} />
+      <Field label="Data, as JSON" isMono rows={6} value={text} onChange={setText} problem={payload.problem} />
+    </ActionDialog>
   );
 }
 
@@ -89,38 +58,19 @@ export function ResetCursorDialog({ sensor, onClose }: { sensor: Sensor; onClose
     },
   });
   return (
-    <Dialog title={`Reset the cursor of ${sensor.name}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!reset.isPending) reset.mutate();
-        }}
-      >
-        <div className="content">
-          <p>The next evaluation goes on from here. What it has asked for before is asked for again only under another run key.</p>
-          <label className="line">
-            Cursor; empty begins anew
-            <textarea
-              className="field mono"
-              rows={3}
-              spellCheck={false}
-              value={cursor}
-              onChange={(event) => {
-                setCursor(event.target.value);
-              }}
-            />
-          </label>
-          {reset.error === null ? null : <ProblemBox error={reset.error} />}
-        </div>
-        <footer>
-          <button type="button" className="button" onClick={onClose}>
-            Close
-          </button>
-          <button type="submit" className="button danger" disabled={reset.isPending || cursor === (sensor.cursor ?? "")}>
-            {cursor === "" ? "Begin anew" : "Set the cursor"}
-          </button>
-        </footer>
-      </form>
-    </Dialog>
+    <ActionDialog
+      title={`Reset the cursor of ${sensor.name}`}
+      onClose={onClose}
+      action={cursor === "" ? "Begin anew" : "Set the cursor"}
+      onAct={() => {
+        reset.mutate();
+      }}
+      change={reset}
+      disabled={cursor === (sensor.cursor ?? "")}
+      isDangerous
+    >
+      <p>The next evaluation goes on from here. What it has asked for before is asked for again only under another run key.</p>
+      <Field label="Cursor; empty begins anew" isMono rows={3} value={cursor} onChange={setCursor} />
+    </ActionDialog>
   );
 }

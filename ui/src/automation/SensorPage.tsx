@@ -5,9 +5,12 @@ import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { evalPagesQuery, sensorQuery } from "../api/queries";
 import { assetHref, count, exactly, plural, runHref, shortRun, slashed } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
+import { Choose } from "../parts/fields";
+import { PageHead } from "../parts/PageHead";
+import { Empty, Panel, Shown } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State } from "../parts/State";
+import { Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { watchText } from "./AutomationPage";
 import { EvaluateDialog } from "./EvaluateDialog";
@@ -36,43 +39,42 @@ function Detail({ sensor }: { sensor: Sensor }) {
   };
   return (
     <div className="stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>
-          <Link href="/automation" className="crumb" style={{ fontWeight: 400 }}>
-            Automation /{" "}
-          </Link>
-          {sensor.name}
-        </h1>
-        <span className="chip">sensor</span>
-        <State state={sensor.status} />
-        <div className="actions">
-          <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
-            {isOn ? "Pause" : "Resume"}
-          </Act>
-          {sensor.kind === "push" ? (
-            <Act needs="automation.operate"
-             
-              className="button"
-              disabled={sensor.verifies}
-              title={sensor.verifies === true ? "It takes signed messages only; a dry run shows what one would do" : undefined}
+      <PageHead
+        of={["/automation", "Automation"]}
+        title={sensor.name}
+        actions={
+          <>
+            <Act needs="automation.operate" className="button" disabled={isPending} onClick={() => { toggle(); }}>
+              {isOn ? "Pause" : "Resume"}
+            </Act>
+            {sensor.kind === "push" ? (
+              <Act
+                needs="automation.operate"
+                className="button"
+                disabled={sensor.verifies}
+                title={sensor.verifies === true ? "It takes signed messages only; a dry run shows what one would do" : undefined}
+                onClick={() => {
+                  setOpen("push");
+                }}
+              >
+                Send a message…
+              </Act>
+            ) : null}
+            <Act
+              needs="runs.trigger"
+              className="button primary"
               onClick={() => {
-                setOpen("push");
+                setOpen("evaluate");
               }}
             >
-              Send a message…
+              Dry run…
             </Act>
-          ) : null}
-          <Act needs="runs.trigger"
-           
-            className="button primary"
-            onClick={() => {
-              setOpen("evaluate");
-            }}
-          >
-            Dry run…
-          </Act>
-        </div>
-      </div>
+          </>
+        }
+      >
+        <span className="chip">sensor</span>
+        <State state={sensor.status} />
+      </PageHead>
       {sensor.description == null ? null : <p style={{ maxWidth: "80ch" }}>{sensor.description}</p>}
       {sensor.last_error == null ? null : (
         <div className="problem">
@@ -161,100 +163,80 @@ const OUTCOMES: [string, string][] = [
   ["STALE", "Stale"],
 ];
 
+const EVALUATIONS: Column<Schemas["SensorEval"]>[] = [
+  {
+    head: "When",
+    className: "nowrap",
+    title: (each) => exactly(each.evaluated_at),
+    cell: (each) => (
+      <>
+        <Ago at={each.evaluated_at} /> {each.manual === true ? <span className="chip">by hand</span> : null} {each.attempt > 1 ? <span className="chip">try {each.attempt}</span> : null}
+      </>
+    ),
+  },
+  { head: "Result", cell: (each) => <State state={each.status} /> },
+  {
+    head: "Runs",
+    className: "mono nowrap",
+    cell: ({ runs = [] }) => (
+      <>
+        {runs.length === 0 ? "–" : null}
+        {runs.slice(0, 3).map((run) => (
+          <div key={run.run_id}>
+            <Link href={runHref(run.run_id)}>{shortRun(run.run_id)}</Link>
+          </div>
+        ))}
+        {runs.length > 3 ? <span className="muted">and {runs.length - 3} more</span> : null}
+      </>
+    ),
+  },
+  {
+    head: "Why",
+    cell: (each) => (
+      <>
+        <Why text={each.reason ?? ""} failed={each.status === "FAILED"} />
+        {each.retry_at == null ? null : (
+          <div className="muted">
+            tried again <Ago at={each.retry_at} />
+          </div>
+        )}
+        {each.output == null || each.output === "" ? null : (
+          <details>
+            <summary className="muted">Output</summary>
+            <pre style={{ maxHeight: 160, overflow: "auto" }} tabIndex={0}>{each.output}</pre>
+          </details>
+        )}
+      </>
+    ),
+  },
+  { head: "Cursor after", className: "mono muted clip", title: (each) => each.cursor_after ?? undefined, cell: (each) => (each.cursor_after == null || each.cursor_after === each.cursor_before ? "–" : each.cursor_after) },
+];
+
 function History({ sensor }: { sensor: Sensor }) {
   const [status, setStatus] = useParam("status");
   const query = useInfiniteQuery(evalPagesQuery(sensor.name, status));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <Panel
       title="Evaluations"
       label="Evaluations"
       aside={
-        <select
-          className="field"
-          style={{ height: 26, marginLeft: "auto" }}
-          aria-label="Outcome"
-          value={status}
-          onChange={(event) => {
-            setStatus(event.target.value);
-          }}
-        >
-          {OUTCOMES.map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
+        <>
+          <span className="grow" />
+          <Choose label="Outcome" isSmall value={status} choices={OUTCOMES} onChange={setStatus} />
+        </>
       }
     >
-      {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
-      {query.isPending ? <Skeleton rows={6} /> : null}
-      {query.isSuccess && items.length === 0 ? (
-        <Empty title={status === "" ? "Not evaluated yet" : "No evaluation ended like that"}>
-          <p>Every evaluation is listed here, with the runs that it asked for or why it asked for none.</p>
-        </Empty>
-      ) : null}
-      {items.length === 0 ? null : (
-        <div className="scroll" tabIndex={0} role="group" aria-label="Table of evaluations">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>When</th>
-                <th>Result</th>
-                <th>Runs</th>
-                <th>Why</th>
-                <th>Cursor after</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((each) => (
-                <tr key={each.eval_id}>
-                  <td className="nowrap" title={exactly(each.evaluated_at)}>
-                    <Ago at={each.evaluated_at} /> {each.manual === true ? <span className="chip">by hand</span> : null} {each.attempt > 1 ? <span className="chip">try {each.attempt}</span> : null}
-                  </td>
-                  <td>
-                    <State state={each.status} />
-                  </td>
-                  <td className="mono nowrap">
-                    {(each.runs ?? []).length === 0
-                      ? "–"
-                      : (each.runs ?? []).slice(0, 3).map((run) => (
-                          <div key={run.run_id}>
-                            <Link href={runHref(run.run_id)}>{shortRun(run.run_id)}</Link>
-                          </div>
-                        ))}
-                    {(each.runs ?? []).length > 3 ? <span className="muted">and {(each.runs ?? []).length - 3} more</span> : null}
-                  </td>
-                  <td>
-                    <Why text={each.reason ?? ""} failed={each.status === "FAILED"} />
-                    {each.retry_at == null ? null : (
-                      <div className="muted">
-                        tried again <Ago at={each.retry_at} />
-                      </div>
-                    )}
-                    {each.output == null || each.output === "" ? null : (
-                      <details>
-                        <summary className="muted">Output</summary>
-                        <pre style={{ maxHeight: 160, overflow: "auto" }} tabIndex={0}>{each.output}</pre>
-                      </details>
-                    )}
-                  </td>
-                  <td className="mono muted clip" title={each.cursor_after ?? undefined}>
-                    {each.cursor_after == null || each.cursor_after === each.cursor_before ? "–" : each.cursor_after}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {query.hasNextPage ? (
-        <div style={{ padding: 12 }}>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show older
-          </button>
-        </div>
-      ) : null}
+      <Paged
+        query={query}
+        isInPanel
+        empty={
+          <Empty title={status === "" ? "Not evaluated yet" : "No evaluation ended like that"}>
+            <p>Every evaluation is listed here, with the runs that it asked for or why it asked for none.</p>
+          </Empty>
+        }
+      >
+        {(items) => <Table label="Table of evaluations" items={items} columns={EVALUATIONS} id={(each) => each.eval_id} />}
+      </Paged>
     </Panel>
   );
 }

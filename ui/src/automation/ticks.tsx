@@ -6,7 +6,7 @@ import { exactly, runHref } from "../parts/format";
 import { Mark, toneOf, wordOf } from "../parts/State";
 import { useSeen } from "../parts/useSeen";
 
-const SHOWN = 12;
+const SHOWN = 10;
 
 interface Happened {
   id: string;
@@ -35,7 +35,7 @@ function Marks({ items, isKnown }: { items: readonly Happened[]; isKnown: boolea
           </Link>
         );
       })}
-      {isKnown && items.length === 0 ? <span className="muted">none yet</span> : null}
+      {isKnown && items.length === 0 ? <em className="muted">none yet</em> : null}
     </span>
   );
 }

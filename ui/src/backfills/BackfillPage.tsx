@@ -1,17 +1,23 @@
 // One backfill: how far it is, its chunks and their runs; pause, resume, cancel, retry what failed.
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
 import { backfillQuery, chunksQuery } from "../api/queries";
-import { Dialog } from "../parts/Dialog";
+import { Act } from "../parts/Act";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Choose, type Choices } from "../parts/fields";
 import { assetHref, count, dotted, plural, runHref, shortRun } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
+import { PageHead } from "../parts/PageHead";
+import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
+import { useParam } from "../parts/params";
 import { State } from "../parts/State";
+import { Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
+import { ChunkMap } from "./ChunkMap";
+import { unplannedOf } from "./chunks";
 import { Progress, rateOf, whichOf } from "./Progress";
-import { Act } from "../parts/Act";
 
 type Backfill = Schemas["Backfill"];
 
@@ -21,24 +27,41 @@ export default function BackfillPage({ id }: { id: string }) {
   return <Detail backfill={query.data} />;
 }
 
+const CHUNK_STATES: Choices = [
+  ["", "All, the last first"],
+  ["FAILED", "Failed"],
+  ["RUNNING", "Running"],
+  ["SUCCEEDED", "Succeeded"],
+  ["CANCELLED", "Cancelled"],
+];
+
+const CHUNKS: Column<Schemas["BackfillChunk"]>[] = [
+  { head: "State", className: "nowrap", cell: (chunk) => <State state={chunk.state} /> },
+  { head: "Partitions", cell: (chunk) => `${plural(chunk.partitions, "partition")}${chunk.failed_partitions > 0 ? `, ${count(chunk.failed_partitions)} failed` : ""}` },
+  // Ranges, both ends included.
+  { head: "Which", className: "mono muted", title: (chunk) => chunk.partition_keys.join("\n"), cell: (chunk) => `${chunk.partition_keys.slice(0, 2).join(", ")}${chunk.partition_keys.length > 2 ? ` and ${count(chunk.partition_keys.length - 2)} more` : ""}` },
+  { head: "Run", className: "mono", cell: (chunk) => <Link href={runHref(chunk.run_id)}>{shortRun(chunk.run_id)}</Link> },
+];
+
 function Detail({ backfill }: { backfill: Backfill }) {
-  const chunks = useQuery(chunksQuery(backfill.backfill_id));
+  const [state, setState] = useParam("chunks");
+  const query = useInfiniteQuery(chunksQuery(backfill.backfill_id, state));
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>
-          <Link href="/backfills" className="crumb" style={{ fontWeight: 400 }}>
-            Backfills /{" "}
-          </Link>
-          <span className="mono" style={{ fontSize: 18 }}>
-            {backfill.selection}
-          </span>{" "}
-          <span className="muted" style={{ fontSize: 14, fontWeight: 400 }}>
-            {whichOf(backfill)}
-          </span>
-        </h1>
-        <Actions backfill={backfill} />
-      </div>
+      <PageHead
+        of={["/backfills", "Backfills"]}
+        title={
+          <>
+            <span className="mono" style={{ fontSize: 18 }}>
+              {backfill.selection}
+            </span>{" "}
+            <span className="muted" style={{ fontSize: 14, fontWeight: 400 }}>
+              {whichOf(backfill)}
+            </span>
+          </>
+        }
+        actions={<Actions backfill={backfill} />}
+      />
       <div className="row wrap" style={{ fontSize: 13, gap: "4px 16px" }}>
         <State state={backfill.state} />
         <span className="muted">{rateOf(backfill)}</span>
@@ -71,37 +94,21 @@ function Detail({ backfill }: { backfill: Backfill }) {
         </div>
       </div>
       <div className="columns">
-        <Panel title="Chunks" label="Chunks" aside={<span className="muted">the last first</span>}>
-          <Shown query={chunks} rows={5}>
-            {({ items }) =>
-              items.length === 0 ? (
-                <Empty title="No chunk is planned yet" />
-              ) : (
-                <div className="scroll">
-                  <table className="table">
-                    <thead>
-                      <tr>
-                        <th>State</th>
-                        <th>Partitions</th>
-                        <th>Run</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map((chunk) => (
-                        <tr key={chunk.chunk_id}>
-                          <td>
-                            <State state={chunk.state} />
-                          </td>
-                          <td>{plural(chunk.partitions, "partition")}</td>
-                          <td className="mono">{<Link href={runHref(chunk.run_id)}>{shortRun(chunk.run_id)}</Link>}</td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )
-            }
-          </Shown>
+        <Panel title="Chunks" label="Chunks" aside={<Choose label="State of chunks" isSmall value={state} choices={CHUNK_STATES} onChange={setState} />}>
+          <Paged
+            query={query}
+            rows={5}
+            isInPanel
+            next="Show earlier chunks"
+            empty={<Empty title={state === "" ? "No chunk is planned yet" : "No chunk is like that"}>{state === "" && unplannedOf(backfill, []) > 0 ? <p>{plural(unplannedOf(backfill, []), "partition")} to come.</p> : null}</Empty>}
+          >
+            {(items) => (
+              <>
+                <ChunkMap chunks={items} unplanned={state === "" ? unplannedOf(backfill, items) : 0} earlier={state === "" ? Math.max(0, backfill.planned_chunks - items.length) : 0} isEnded={backfill.is_ended} />
+                <Table label="Table of chunks" items={items} columns={CHUNKS} id={(chunk) => chunk.chunk_id} href={(chunk) => runHref(chunk.run_id)} version={(chunk) => chunk.state} />
+              </>
+            )}
+          </Paged>
         </Panel>
         <Panel title="What it makes" label="What it makes">
           <dl className="facts body">
@@ -112,7 +119,7 @@ function Detail({ backfill }: { backfill: Backfill }) {
                     {dotted(target.asset_key)}
                   </Link>
                 </dt>
-                <dd>{(target.partitions ?? []).slice(0, 5).join(", ")}</dd>
+                <dd className="mono">{(target.partitions ?? []).slice(0, 5).join(", ")}{(target.partitions ?? []).length > 5 || (target.more ?? 0) > 0 ? ` and ${count(Math.max(0, (target.partitions ?? []).length - 5) + (target.more ?? 0))} more ranges` : ""}</dd>
               </div>
             ))}
           </dl>
@@ -151,11 +158,11 @@ function Actions({ backfill }: { backfill: Backfill }) {
     onError: toastError,
   });
   return (
-    <div className="actions">
+    <>
       {backfill.is_ended ? (
         backfill.completed_partitions < backfill.total_partitions ? (
-          <Act needs="runs.retry"
-           
+          <Act
+            needs="runs.retry"
             className="button primary"
             disabled={retry.isPending}
             onClick={() => {
@@ -167,8 +174,8 @@ function Actions({ backfill }: { backfill: Backfill }) {
         ) : null
       ) : (
         <>
-          <Act needs="automation.operate"
-           
+          <Act
+            needs="automation.operate"
             className="button"
             disabled={change.isPending}
             onClick={() => {
@@ -177,8 +184,8 @@ function Actions({ backfill }: { backfill: Backfill }) {
           >
             {isPaused ? "Resume" : "Pause"}
           </Act>
-          <Act needs="automation.operate"
-           
+          <Act
+            needs="automation.operate"
             className="button danger"
             onClick={() => {
               setCancels(true);
@@ -189,40 +196,24 @@ function Actions({ backfill }: { backfill: Backfill }) {
         </>
       )}
       {cancels ? (
-        <Dialog
+        <ActionDialog
           title="Cancel this backfill?"
           onClose={() => {
             setCancels(false);
           }}
+          action="Cancel the backfill"
+          onAct={() => {
+            change.mutate("cancel");
+          }}
+          change={change}
+          close="Keep it going"
+          isDangerous
         >
-          <div className="content">
-            <p>
-              {plural(backfill.pending_partitions, "partition")} will not be made, and {plural(backfill.active_runs.length, "run")} of it cancelled. What was made stays.
-            </p>
-          </div>
-          <footer>
-            <button
-              type="button"
-              className="button"
-              onClick={() => {
-                setCancels(false);
-              }}
-            >
-              Keep it going
-            </button>
-            <button
-              type="button"
-              className="button danger"
-              disabled={change.isPending}
-              onClick={() => {
-                change.mutate("cancel");
-              }}
-            >
-              Cancel the backfill
-            </button>
-          </footer>
-        </Dialog>
+          <p>
+            {plural(backfill.pending_partitions, "partition")} will not be made, and {plural(backfill.active_runs.length, "run")} of it cancelled. What was made stays.
+          </p>
+        </ActionDialog>
       ) : null}
-    </div>
+    </>
   );
 }

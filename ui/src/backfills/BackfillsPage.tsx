@@ -1,25 +1,67 @@
 // Backfills: many partitions in chunks, with progress, rate and what is left.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import type { Schemas } from "../api/client";
 import { backfillsQuery } from "../api/queries";
 import { materializeStore } from "../materialize/open";
+import { Act } from "../parts/Act";
+import { Segments, type Choices } from "../parts/fields";
 import { count } from "../parts/format";
-import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
+import { PageHead } from "../parts/PageHead";
+import { Empty } from "../parts/Panel";
+import { useParam } from "../parts/params";
 import { State } from "../parts/State";
+import { Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { Progress, rateOf, whichOf } from "./Progress";
-import { Act } from "../parts/Act";
+
+type Backfill = Schemas["Backfill"];
+
+export const backfillHref = (id: string) => `/backfills/${id}`;
+
+const STATES: Choices = [
+  ["", "All"],
+  ["PENDING,RUNNING,PAUSED,PAUSED_WITH_FAILURES", "Not ended"],
+  ["FAILED", "Failed"],
+  ["SUCCEEDED", "Succeeded"],
+];
+
+const COLUMNS: Column<Backfill>[] = [
+  { head: "State", className: "nowrap", cell: (backfill) => <State state={backfill.state} {...(backfill.reason == null ? {} : { title: backfill.reason })} /> },
+  {
+    head: "What",
+    cell: (backfill) => (
+      <>
+        <Link href={backfillHref(backfill.backfill_id)} className="mono">
+          {backfill.selection}
+        </Link>{" "}
+        <span className="muted">{whichOf(backfill)}</span>
+      </>
+    ),
+  },
+  {
+    head: "Progress",
+    cell: (backfill) => (
+      <div style={{ minWidth: 160 }}>
+        <Progress backfill={backfill} />
+      </div>
+    ),
+  },
+  { head: "Partitions", className: "right nowrap", cell: (backfill) => `${count(backfill.completed_partitions)} of ${count(backfill.total_partitions)}` },
+  { head: "Rate", className: "muted nowrap", cell: rateOf },
+  { head: "Created", className: "nowrap", cell: (backfill) => <Ago at={backfill.created_at} /> },
+];
 
 export default function BackfillsPage() {
-  const query = useInfiniteQuery(backfillsQuery(""));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const [state, setState] = useParam("state");
+  const query = useInfiniteQuery(backfillsQuery(state));
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>Backfills</h1>
-        <div className="actions">
-          <Act needs="runs.trigger"
-           
+      <PageHead
+        title="Backfills"
+        actions={
+          <Act
+            needs="runs.trigger"
             className="button primary"
             onClick={() => {
               materializeStore.open({ selection: "", asBackfill: true });
@@ -27,64 +69,29 @@ export default function BackfillsPage() {
           >
             New backfill…
           </Act>
-        </div>
-      </div>
-      {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
-      {query.isPending ? <Skeleton rows={6} /> : null}
-      {query.isSuccess && items.length === 0 ? (
-        <Empty title="No backfills">
-          <p>A backfill makes many partitions in chunks, each a run, and can be paused.</p>
-          <pre>servo backfill create SELECTION --partitions FROM..TO</pre>
-        </Empty>
-      ) : null}
-      {items.length === 0 ? null : (
-        <section className="panel scroll">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>State</th>
-                <th>What</th>
-                <th style={{ minWidth: 160 }}>Progress</th>
-                <th className="right">Partitions</th>
-                <th>Rate</th>
-                <th>Created</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((backfill) => (
-                <tr key={backfill.backfill_id}>
-                  <td>
-                    <State state={backfill.state} {...(backfill.reason == null ? {} : { title: backfill.reason })} />
-                  </td>
-                  <td>
-                    <Link href={`/backfills/${backfill.backfill_id}`} className="mono">
-                      {backfill.selection}
-                    </Link>{" "}
-                    <span className="muted">{whichOf(backfill)}</span>
-                  </td>
-                  <td>
-                    <Progress backfill={backfill} />
-                  </td>
-                  <td className="right nowrap">
-                    {count(backfill.completed_partitions)} of {count(backfill.total_partitions)}
-                  </td>
-                  <td className="muted nowrap">{rateOf(backfill)}</td>
-                  <td>
-                    <Ago at={backfill.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
-      {query.hasNextPage ? (
-        <div>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show older
-          </button>
-        </div>
-      ) : null}
+        }
+      >
+        <Segments label="State" value={state} choices={STATES} onChange={setState} />
+      </PageHead>
+      <Paged
+        query={query}
+        empty={
+          state === "" ? (
+            <Empty title="No backfills">
+              <p>A backfill makes many partitions in chunks, each a run, and can be paused.</p>
+              <pre>servo backfill create SELECTION --partitions FROM..TO</pre>
+            </Empty>
+          ) : (
+            <Empty title="No backfill is like that" />
+          )
+        }
+      >
+        {(items) => (
+          <section className="panel">
+            <Table label="Backfills" items={items} columns={COLUMNS} id={(backfill) => backfill.backfill_id} href={(backfill) => backfillHref(backfill.backfill_id)} version={(backfill) => `${backfill.state} ${String(backfill.completed_chunks + backfill.failed_chunks)}`} />
+          </section>
+        )}
+      </Paged>
     </div>
   );
 }

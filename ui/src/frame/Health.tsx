@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { useConnection } from "../api/live";
-import { admissionQuery, deploymentQuery, readinessQuery, versionQuery } from "../api/queries";
-import { count } from "../parts/format";
+import { admissionQuery, deploymentQuery, readinessQuery, someRunsQuery, tablesQuery, versionQuery, workersQuery } from "../api/queries";
+import { count, plural, runHref } from "../parts/format";
 import { Shown } from "../parts/Panel";
 import { Mark, type Tone } from "../parts/State";
 import { Ago } from "../parts/Time";
+import { queuesOf } from "../settings/queues";
 
 export function Health() {
   const connection = useConnection();
@@ -17,6 +18,12 @@ export function Health() {
   const readiness = useQuery({ ...readinessQuery, refetchInterval: 15_000 });
   const wrong = (readiness.data?.checks ?? []).filter((check) => !check.ok);
   const [open, setOpen] = useState(false);
+  // What only the open box shows is asked for when it is.
+  const workers = useQuery({ ...workersQuery, enabled: open });
+  const tables = useQuery({ ...tablesQuery, enabled: open });
+  const failures = useQuery({ ...someRunsQuery({ state: "FAILED" }, 1), enabled: open });
+  const queues = queuesOf(workers.data?.items ?? []);
+  const failed = failures.data?.items[0];
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!open) return;
@@ -66,6 +73,32 @@ export function Health() {
                 <dt>Tasks</dt>
                 <dd>
                   {count(data.tasks_running)} running, {count(data.tasks_dispatched)} dispatched, {count(data.tasks_waiting)} waiting
+                </dd>
+                <dt>Queues</dt>
+                <dd>
+                  {queues.length === 0 ? "no worker is there" : null}
+                  {queues.map((queue) => (
+                    <div key={queue.name}>
+                      <span className="mono">{queue.name}</span> {plural(queue.slots - queue.running, "free slot")} of {count(queue.slots)}, {plural(queue.workers, "worker")}
+                    </div>
+                  ))}
+                </dd>
+                <dt>Tables</dt>
+                <dd>{tables.data === undefined ? "–" : <>hold the log up to batch {count(tables.data.last_seq)}</>}</dd>
+                <dt>Last failure</dt>
+                <dd>
+                  {failed === undefined ? (
+                    "none"
+                  ) : (
+                    <Link
+                      href={runHref(failed.run_id)}
+                      onClick={() => {
+                        setOpen(false);
+                      }}
+                    >
+                      <span className="mono">{failed.selection ?? failed.run_key}</span>, <Ago at={failed.finished_at ?? failed.created_at} />
+                    </Link>
+                  )}
                 </dd>
                 <dt>Paused</dt>
                 <dd>{paused.length === 0 ? "nothing" : paused.map((each) => each.scope).join(", ")}</dd>

@@ -23,7 +23,7 @@ export function Home() {
   const isNew = deployment.data === undefined && deployment.error instanceof RequestFailed && deployment.error.status === 404;
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
+      <div className="page-head">
         <h1>Home</h1>
         <div className="actions">
           <Act
@@ -82,7 +82,7 @@ const firstLine = (text: string | null | undefined) => text?.split("\n")[0];
 
 /** Everything that the problems are made of, and whether all of it is known, or why not. */
 function useProblems() {
-  const assets = useInfiniteQuery(assetsQuery("", true, 25));
+  const assets = useInfiniteQuery(assetsQuery("", { needs_attention: true, limit: 25 }));
   const quarantine = useQuery(quarantineQuery);
   const schedules = useQuery(schedulesQuery);
   const sensors = useQuery(sensorsQuery);

@@ -1,16 +1,13 @@
-// The last day: a cell per half hour, coloured by the worst of its runs. A click shows them.
-import { useQuery } from "@tanstack/react-query";
+// The last day: a cell per half hour and group of assets, coloured by the worst of it. A click shows its runs.
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link } from "wouter";
-import { someRunsQuery } from "../api/queries";
-import { plural } from "../parts/format";
+import { assetsQuery, someRunsQuery } from "../api/queries";
+import { count, plural } from "../parts/format";
 import { Panel, Shown } from "../parts/Panel";
 import { useNow } from "../parts/Time";
-import { sourceOf, useScheduleNames } from "../runs/source";
-import type { Run } from "../runs/useRun";
+import { CELL_MS, CELLS, dayOf, fillOf, type Cell, type Day } from "./day";
 
-const CELLS = 48;
-const CELL_MS = 30 * 60_000;
 const MOST = 100;
 const clock = new Intl.DateTimeFormat("sv-SE", { hour: "2-digit", minute: "2-digit" });
 
@@ -20,18 +17,39 @@ export function Strip() {
   const end = Math.ceil(now / CELL_MS) * CELL_MS;
   const start = end - CELLS * CELL_MS;
   const since = new Date(start).toISOString();
-  const query = useQuery(someRunsQuery({ created_after: since }, MOST));
+  const newest = useQuery(someRunsQuery({ created_after: since }, MOST));
+  const isCut = newest.data?.next_cursor != null;
+  // Failures are known for longer than other runs.
+  const failed = useQuery({ ...someRunsQuery({ created_after: since, state: "FAILED" }, MOST), enabled: isCut });
+  const assets = useInfiniteQuery(assetsQuery("", { sort: "-last_success_at" }));
+  const day = useMemo(
+    () =>
+      dayOf({
+        start,
+        newest: newest.data?.items ?? [],
+        isCut,
+        failed: (isCut ? failed.data?.items : undefined) ?? [],
+        isFailedCut: isCut && failed.data?.next_cursor != null,
+        assets: assets.data?.pages[0]?.items ?? [],
+      }),
+    [start, newest.data, isCut, failed.data, assets.data],
+  );
   return (
-    <Panel title="Last 24 hours" label="Last 24 hours">
-      <Shown query={query} rows={1}>
-        {({ items, next_cursor }) => (
+    <Panel title="Last 24 hours" label="Last 24 hours" aside={<span className="muted">by group</span>}>
+      <Shown query={newest} rows={1}>
+        {() => (
           <div className="body">
-            <Rows runs={items} start={start} />
-            <div className="row muted" style={{ justifyContent: "space-between", fontSize: 11, paddingTop: 4 }}>
+            <Rows day={day} start={start} isCut={isCut} />
+            <div className="row muted strip-ends">
               <span>{clock.format(start)}</span>
-              {next_cursor == null ? null : <span>the newest {MOST} runs</span>}
               <span>now</span>
             </div>
+            {isCut ? (
+              <p className="muted strip-note">
+                <span className="strip-sample is-unknown" aria-hidden="true" />
+                Before {clock.format(day.knownSince)} only runs that failed and what was made last are known: there are more than {count(MOST)} runs. <Link href={`/runs?${new URLSearchParams({ created_after: since }).toString()}`} className="away">All runs of the day</Link>
+              </p>
+            ) : null}
           </div>
         )}
       </Shown>
@@ -39,39 +57,37 @@ export function Strip() {
   );
 }
 
-const WORST = ["FAILED", "RUNNING", "QUEUED", "CANCELLED", "SUCCEEDED"];
-const FILL: Record<string, string> = { FAILED: "fill-failed", RUNNING: "fill-running", QUEUED: "fill-queued", CANCELLED: "fill-queued", SUCCEEDED: "fill-succeeded" };
+function cellText(cell: Cell, at: number): string {
+  const parts = [
+    ...(cell.runs > 0 ? [`${cell.isKnown ? "" : "at least "}${plural(cell.runs, "run")}`] : []),
+    ...(cell.failed > 0 ? [`${count(cell.failed)} failed`] : []),
+    ...(cell.active > 0 ? [`${count(cell.active)} active`] : []),
+    ...(cell.made > 0 ? [`${plural(cell.made, "asset")} made last then`] : []),
+    ...(cell.isKnown ? [] : ["not all is known"]),
+  ];
+  return `${clock.format(at)}: ${parts.join(", ")}`;
+}
 
-function Rows({ runs, start }: { runs: readonly Run[]; start: number }) {
-  const schedules = useScheduleNames();
-  const rows = useMemo(() => {
-    const found = new Map<string, Run[][]>();
-    for (const run of runs) {
-      const name = sourceOf(run, schedules).text.replace(/^retry.*/, "manual").replace(/^(api)$/, "manual");
-      const cells = found.get(name) ?? Array.from({ length: CELLS }, () => []);
-      found.set(name, cells);
-      cells[Math.min(CELLS - 1, Math.max(0, Math.floor((Date.parse(run.created_at) - start) / CELL_MS)))]?.push(run);
-    }
-    return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, 8);
-  }, [runs, start, schedules]);
-  if (rows.length === 0) return <p className="muted" style={{ fontSize: 13, height: 28 }}>No run in the last 24 hours.</p>;
+function Rows({ day, start, isCut }: { day: Day; start: number; isCut: boolean }) {
+  if (day.rows.length === 0) return <p className="muted strip-empty">{isCut ? "" : "No run in the last 24 hours."}</p>;
   return (
-    <div className="stack" style={{ gap: 8 }}>
-      {rows.map(([name, cells]) => (
-        <div key={name}>
-          <div className="muted" style={{ fontSize: 12 }}>{name}</div>
+    <div className="stack strips">
+      {day.rows.map(({ group, cells }) => (
+        <div key={group}>
+          <div className="muted strip-name">{group}</div>
           <div className="strip">
-            {cells.map((each, index) => {
+            {cells.map((cell, index) => {
               const at = start + index * CELL_MS;
-              if (each.length === 0) return <span key={index} />;
-              const worst = WORST.find((state) => each.some((run) => run.state === state)) ?? "QUEUED";
+              const fill = fillOf(cell);
+              if (cell.runs + cell.made + cell.failed === 0) return <span key={index} className={fill} title={cell.isKnown ? undefined : cellText(cell, at)} />;
               const query = new URLSearchParams({ created_after: new Date(at).toISOString(), created_before: new Date(at + CELL_MS).toISOString() });
-              const text = `${clock.format(at)}: ${plural(each.length, "run")}, ${plural(each.filter((run) => run.state === "FAILED").length, "failed", "failed")}`;
-              return <Link key={index} href={`/runs?${query.toString()}`} className={FILL[worst] ?? ""} title={text} aria-label={text} />;
+              const text = cellText(cell, at);
+              return <Link key={index} href={`/runs?${query.toString()}`} className={`${fill}${cell.isKnown ? "" : " partly-known"}`} title={text} aria-label={`${group}, ${text}`} />;
             })}
           </div>
         </div>
       ))}
+      {day.more > 0 ? <div className="muted strip-name">and {plural(day.more, "more group", "more groups")}</div> : null}
     </div>
   );
 }

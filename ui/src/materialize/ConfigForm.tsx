@@ -25,24 +25,36 @@ export function valueOf(field: ConfigField, text: string): unknown {
   }
 }
 
-export function ConfigForm({ fields, onChange }: { fields: readonly ConfigField[]; onChange: (config: Record<string, unknown>) => void }) {
-  const [texts, setTexts] = useState<Record<string, string>>({});
+/** The text that stands for a value. */
+export const textOf = (value: unknown): string => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+const idOf = (field: ConfigField) => `${field.asset}:${field.name}`;
+
+/** The configuration that texts of fields mean. What no field is about stays as it was given, since it is for assets that are not shown. */
+export function configOf(fields: readonly ConfigField[], texts: Readonly<Record<string, string>>, given: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const config: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(given)) if (!fields.some((field) => idOf(field) === name || field.name === name)) config[name] = value;
+  for (const field of fields) {
+    const value = valueOf(field, texts[idOf(field)] ?? textOf(given[idOf(field)] ?? given[field.name]));
+    if (value !== undefined) config[idOf(field)] = value;
+  }
+  return config;
+}
+
+/** `given` is where it begins, as that of an earlier run. */
+export function ConfigForm({ fields, given, onChange }: { fields: readonly ConfigField[]; given: Readonly<Record<string, unknown>>; onChange: (config: Record<string, unknown>) => void }) {
+  const [changed, setChanged] = useState<Record<string, string>>({});
+  const texts: Record<string, string> = Object.fromEntries(fields.map((field) => [idOf(field), changed[idOf(field)] ?? textOf(given[idOf(field)] ?? given[field.name])]));
   const set = (name: string, text: string) => {
-    const next = { ...texts, [name]: text };
-    setTexts(next);
-    const config: Record<string, unknown> = {};
-    for (const field of fields) {
-      const id = `${field.asset}:${field.name}`;
-      const value = valueOf(field, next[id] ?? "");
-      if (value !== undefined) config[id] = value;
-    }
-    onChange(config);
+    const next = { ...changed, [name]: text };
+    setChanged(next);
+    onChange(configOf(fields, next, given));
   };
   return (
     <fieldset style={{ border: 0, padding: 0, margin: 0, display: "grid", gap: 8 }}>
       <legend style={{ fontSize: 13, padding: 0 }}>Configuration</legend>
       {fields.map((field) => {
-        const id = `${field.asset}:${field.name}`;
+        const id = idOf(field);
         return (
           <label key={id} className="line" style={{ gridTemplateColumns: "minmax(0, 1fr) minmax(0, 1fr)", alignItems: "center" }}>
             <span>

@@ -6,27 +6,30 @@ import { answer, api, once, RequestFailed, type Schemas } from "../api/client";
 import { assetQuery } from "../api/queries";
 import { useWhyNot } from "../parts/Act";
 import { Dialog } from "../parts/Dialog";
-import { count, dotted, plural, runHref } from "../parts/format";
+import { count, dotted, duration, plural, runHref } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
 import { toast } from "../parts/toasts";
 import { useDebounced } from "../parts/useDebounced";
+import { backfillBodyOf, bodyOf, choiceOf, labelsText, NO_OPTIONS, type Choice, type Options } from "./choice";
 import { ConfigForm, type ConfigField } from "./ConfigForm";
 import { materializeStore, type MaterializeRequest } from "./open";
-import { PartitionPicker, type Choice } from "./PartitionPicker";
+import { OptionsForm, optionsProblem } from "./OptionsForm";
+import { PartitionPicker } from "./PartitionPicker";
+import { byAsset, PlanView } from "./PlanView";
 
-type Plan = Schemas["Plan"];
 /** Assets whose configuration is offered. */
 const MOST_CONFIGURED = 10;
+const MOST_TARGETS = 8;
+/** Tasks of a run from which on a backfill is offered. */
+const MANY_TASKS = 500;
 
 export default function MaterializeDialog({ request }: { request: MaterializeRequest }) {
   const [place, navigate] = useLocation();
   const [selection, setSelection] = useState(request.selection);
-  const [choice, setChoice] = useState<Choice>(() => {
-    const ranges = [...(request.ranges ?? []), ...(request.keys ?? [])];
-    return ranges.length > 0 ? { kind: "these", text: ranges.join("\n") } : { kind: "none", text: "" };
-  });
+  const [choice, setChoice] = useState<Choice>(() => choiceOf(request.partitions ?? { keys: [...(request.keys ?? [])], ranges: [...(request.ranges ?? [])] }));
   const [asBackfill, setAsBackfill] = useState(request.asBackfill === true);
-  const [config, setConfig] = useState<Record<string, unknown>>({});
+  const given = useMemo(() => request.config ?? {}, [request.config]);
+  const [options, setOptions] = useState<Options>({ ...NO_OPTIONS, config: given, labels: labelsText(request.labels), priority: (request.priority ?? 0) === 0 ? "" : String(request.priority) });
   const asked = useDebounced(selection.trim());
   // Whether there are partitions is known from the selected assets themselves.
   const assets = useQuery({
@@ -37,20 +40,22 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
     placeholderData: keepPreviousData,
   });
   const partitioned = assets.data?.items.find((asset) => asset.partitioned && !asset.external);
-  const effective: Choice = partitioned === undefined ? { kind: "none", text: "" } : choice.kind === "none" ? { kind: "latest", text: "" } : choice;
-  const body = useMemo(() => bodyOf(asked, effective.kind, effective.text, config), [asked, effective.kind, effective.text, config]);
+  const isPartitioned = partitioned !== undefined;
+  const isBackfill = asBackfill && isPartitioned;
+  const effective = useMemo((): Choice => (!isPartitioned ? { kind: "none", text: "" } : choice.kind === "none" ? { kind: "latest", text: "" } : choice), [isPartitioned, choice]);
+  const body = useMemo(() => (isBackfill ? backfillBodyOf(asked, effective, options) : bodyOf(asked, effective, options)), [isBackfill, asked, effective, options]);
   const rested = useDebounced(body);
   const plan = useQuery({
     queryKey: ["plan", rested],
     queryFn: ({ signal }) => answer(api.POST("/api/v1/plan", { body: rested, signal })),
-    enabled: !(asBackfill && partitioned !== undefined) && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
+    enabled: !isBackfill && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
     retry: false,
     staleTime: 0,
   });
   const preview = useQuery({
     queryKey: ["backfill preview", rested],
     queryFn: ({ signal }) => answer(api.POST("/api/v1/orchestration/backfills/preview", { body: rested, signal })),
-    enabled: asBackfill && partitioned !== undefined && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
+    enabled: isBackfill && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
     retry: false,
     staleTime: 0,
   });
@@ -73,7 +78,6 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
     },
   });
   const whyNot = useWhyNot("runs.trigger");
-  const isBackfill = asBackfill && partitioned !== undefined;
   const close = () => {
     materializeStore.close();
   };
@@ -86,7 +90,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (whyNot !== undefined) return;
+          if (whyNot !== undefined || optionsProblem(options, isBackfill) !== undefined) return;
           if (tasks > 0 && isBackfill && !create.isPending) create.mutate();
           else if (tasks > 0 && !isBackfill && !trigger.isPending) trigger.mutate();
         }}
@@ -117,18 +121,37 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
               As a backfill: in chunks that can be paused, for many partitions
             </label>
           )}
-          {fields.length === 0 ? null : <ConfigForm fields={fields} onChange={setConfig} />}
+          {fields.length === 0 ? null : (
+            <ConfigForm
+              fields={fields}
+              given={given}
+              onChange={(config) => {
+                setOptions((before) => ({ ...before, config }));
+              }}
+            />
+          )}
+          <OptionsForm options={options} isBackfill={isBackfill} onChange={setOptions} />
           <div className="stack" style={{ gap: 8 }}>
             <h2>Plan</h2>
             {isUnfinished ? <p className="muted">Name the assets to see what would run.</p> : null}
             {!isUnfinished && error !== null ? <ProblemBox error={error} /> : null}
-            {isBackfill && preview.data !== undefined && error === null ? (
-              <p>
-                {plural(preview.data.total_partitions, "partition")} in {plural(preview.data.total_chunks, "chunk")}, each a run; {preview.data.max_concurrent_runs} at once. The first has {plural(preview.data.first_run_tasks, "task")}.
+            {isBackfill && preview.data !== undefined && error === null ? <BackfillView preview={preview.data} /> : null}
+            {!isUnfinished && error === null && (isBackfill ? preview.data : plan.data) === undefined ? <p className="muted">Planning…</p> : null}
+            {!isBackfill && plan.data !== undefined && error === null && !isUnfinished ? <PlanView plan={plan.data} /> : null}
+            {!isBackfill && isPartitioned && tasks > MANY_TASKS && error === null && !isUnfinished ? (
+              <p className="notice row wrap">
+                <span className="grow">A backfill makes as many in chunks, which can be paused and tried again one by one.</span>
+                <button
+                  type="button"
+                  className="button small"
+                  onClick={() => {
+                    setAsBackfill(true);
+                  }}
+                >
+                  Make it a backfill
+                </button>
               </p>
             ) : null}
-            {!isUnfinished && error === null && (isBackfill ? preview.data : plan.data) === undefined ? <p className="muted">Planning…</p> : null}
-            {!isBackfill && plan.data !== undefined && error === null && !isUnfinished ? <PlanView plan={plan.data} planned={planned} /> : null}
             {trigger.error instanceof RequestFailed ? <ProblemBox error={trigger.error} /> : null}
             {create.error instanceof RequestFailed ? <ProblemBox error={create.error} /> : null}
           </div>
@@ -140,7 +163,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
           <button type="button" className="button" onClick={close}>
             Close
           </button>
-          <button type="submit" className="button primary" title={whyNot} disabled={whyNot !== undefined || tasks === 0 || error !== null || isUnfinished || trigger.isPending || create.isPending || plan.isFetching || preview.isFetching || rested !== body || asked !== selection.trim()}>
+          <button type="submit" className="button primary" title={whyNot} disabled={whyNot !== undefined || optionsProblem(options, isBackfill) !== undefined || tasks === 0 || error !== null || isUnfinished || trigger.isPending || create.isPending || plan.isFetching || preview.isFetching || rested !== body || asked !== selection.trim()}>
             {trigger.isPending || create.isPending ? "Asking…" : isBackfill ? `Backfill ${plural(tasks, "partition")}` : tasks === 0 || isUnfinished ? "Materialize" : `Materialize ${label(planned, tasks)}`}
           </button>
         </footer>
@@ -155,45 +178,36 @@ function label(planned: readonly [string, number][], tasks: number): string {
   return planned.length === tasks ? plural(planned.length, "asset") : plural(tasks, "task");
 }
 
-export function bodyOf(selection: string, kind: Choice["kind"], text: string, config: Record<string, unknown>): Schemas["RunBody"] {
-  const words = text.split(/[\n;]+/).map((word) => word.trim()).filter(Boolean);
-  const partitions: Schemas["PartitionsBody"] =
-    kind === "latest" ? { latest: true } : kind === "missing" ? { missing: true } : kind === "these" ? { keys: words.filter((word) => !word.includes("..")), ranges: words.filter((word) => word.includes("..")) } : {};
-  return { selection, ...(Object.keys(partitions).length === 0 ? {} : { partitions }), ...(Object.keys(config).length === 0 ? {} : { config: config as never }) };
-}
-
-/** Planned assets with the number of their tasks, those of the first stage first. */
-function byAsset(plan: Plan | undefined): [string, number][] {
-  const found = new Map<string, number>();
-  for (const task of plan?.tasks ?? []) {
-    const key = task.asset_keys[0] ?? "";
-    found.set(key, (found.get(key) ?? 0) + 1);
-  }
-  return [...found];
-}
-
-function PlanView({ plan, planned }: { plan: Plan; planned: readonly [string, number][] }) {
+/** What a backfill would make, and about how long that takes. */
+function BackfillView({ preview }: { preview: Schemas["BackfillPreview"] }) {
+  const [first] = preview.first_chunk_partitions;
+  const last = preview.first_chunk_partitions.at(-1);
   return (
-    <div className="stack" style={{ gap: 8 }}>
-      <div className="scroll" style={{ maxHeight: 180 }} tabIndex={0} role="group" aria-label="Planned tasks">
-        <table className="table">
-          <tbody>
-            {planned.slice(0, 50).map(([key, tasks]) => (
-              <tr key={key}>
-                <td className="mono">{dotted(key)}</td>
-                <td className="right">{plural(tasks, "task")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-        {planned.length > 50 ? <p className="muted">and {count(planned.length - 50)} more assets</p> : null}
-      </div>
-      {plan.warnings.slice(0, 5).map((warning) => (
-        <p key={warning} className="notice">
-          {warning}
-        </p>
-      ))}
-      {plan.warnings.length > 5 ? <p className="muted">and {plural(plan.warnings.length - 5, "warning")} more</p> : null}
-    </div>
+    <>
+      <p>
+        {plural(preview.total_partitions, "partition")} in {plural(preview.total_chunks, "chunk")}, each a run; {preview.max_concurrent_runs} at once. The first has {plural(preview.first_run_tasks, "task")}
+        {first === undefined ? "" : `, ${first === last || last === undefined ? first : `${first} … ${last}`}`}.
+      </p>
+      <p data-testid="estimate">{estimateText(preview)}</p>
+      <dl className="facts">
+        {preview.targets.slice(0, MOST_TARGETS).map((target) => (
+          <div key={target.asset_key} className="contents">
+            <dt className="mono">{dotted(target.asset_key)}</dt>
+            <dd className="muted mono">
+              {(target.partitions ?? []).slice(0, 3).join(", ")}
+              {(target.partitions ?? []).length > 3 || (target.more ?? 0) > 0 ? ` and ${count(Math.max(0, (target.partitions ?? []).length - 3) + (target.more ?? 0))} more ranges` : ""}
+            </dd>
+          </div>
+        ))}
+        {preview.targets.length > MOST_TARGETS ? <dd className="muted">and {count(preview.targets.length - MOST_TARGETS)} more assets</dd> : null}
+      </dl>
+    </>
   );
+}
+
+/** How long it takes, by what tasks took before. */
+export function estimateText(preview: { estimated_seconds?: number | null; estimated_work_seconds?: number | null }): string {
+  if (preview.estimated_seconds == null) return "How long it takes is not known: none of it was made before.";
+  const work = preview.estimated_work_seconds == null ? "" : `; ${duration(preview.estimated_work_seconds * 1000)} of work in all`;
+  return `About ${duration(preview.estimated_seconds * 1000)}, by what its tasks took before${work}.`;
 }

@@ -2,6 +2,8 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, type ReactNode } from "react";
 import { useLocation } from "wouter";
+import { useFlashes } from "./useFlashes";
+import { useRowKeys } from "./useRowKeys";
 
 interface Props<T> {
   items: readonly T[];
@@ -11,15 +13,17 @@ interface Props<T> {
   id: (item: T) => string;
   href: (item: T) => string;
   more?: (() => void) | undefined;
+  /** What of a row makes it flash when it changes. */
+  version?: (item: T) => string;
   height?: string;
   label: string;
 }
 
 const ROW = 34;
 
-export function VirtualList<T>({ items, columns, head, row, id, href, more, height = "calc(100dvh - 220px)", label }: Props<T>) {
+export function VirtualList<T>({ items, columns, head, row, id, href, more, version, height = "calc(100dvh - 220px)", label }: Props<T>) {
   const scroller = useRef<HTMLDivElement>(null);
-  const current = useRef(-1);
+  const flashing = useFlashes(items, id, version);
   const [, navigate] = useLocation();
   const virtual = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 12 });
   const shown = virtual.getVirtualItems();
@@ -27,24 +31,9 @@ export function VirtualList<T>({ items, columns, head, row, id, href, more, heig
   useEffect(() => {
     if (more !== undefined && items.length > 0 && last >= items.length - 15) more();
   }, [last, items.length, more]);
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") !== null) return;
-      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, select") !== null) return;
-      const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
-      if (step === 0) return;
-      event.preventDefault();
-      current.current = Math.min(items.length - 1, Math.max(0, current.current + step));
-      virtual.scrollToIndex(current.current);
-      requestAnimationFrame(() => {
-        scroller.current?.querySelector<HTMLElement>(`[data-index="${String(current.current)}"]`)?.focus();
-      });
-    };
-    window.addEventListener("keydown", onKey);
-    return () => {
-      window.removeEventListener("keydown", onKey);
-    };
-  }, [items.length, virtual]);
+  const { current } = useRowKeys(scroller, items.length, (index) => {
+    virtual.scrollToIndex(index);
+  });
   return (
     <div className="vlist" tabIndex={-1}>
       <div className="vhead" style={{ gridTemplateColumns: columns }} aria-hidden="true">
@@ -61,7 +50,7 @@ export function VirtualList<T>({ items, columns, head, row, id, href, more, heig
                 role="listitem"
                 data-index={each.index}
                 tabIndex={0}
-                className="vrow"
+                className={flashing.has(id(item)) ? "vrow flash" : "vrow"}
                 style={{ transform: `translateY(${String(each.start)}px)`, height: ROW, gridTemplateColumns: columns }}
                 onFocus={() => {
                   current.current = each.index;

@@ -60,5 +60,7 @@ export const dotted = (key: string) => key.replace("/", ".");
 /** `raw/flights` of `raw.flights`. */
 export const slashed = (key: string) => key.replace(".", "/");
 export const assetHref = (key: string) => `/assets/${key.split("/").map(encodeURIComponent).join("/")}`;
+/** The data of an asset, or of one partition of it. */
+export const dataHref = (key: string, partition?: string | null) => `${assetHref(key)}?tab=data${partition == null || partition === "" ? "" : `&partition=${encodeURIComponent(partition)}`}`;
 export const runHref = (id: string) => `/runs/${id}`;
 export const shortRun = (id: string) => id.slice(0, 12);

@@ -4,13 +4,14 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, assetPath, once, type Schemas } from "../api/client";
 import { quarantineQuery } from "../api/queries";
-import { Dialog } from "../parts/Dialog";
+import { Act } from "../parts/Act";
+import { ActionDialog, ReasonField } from "../parts/ActionDialog";
 import { assetHref, bytes, dotted, plural, runHref } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
+import { PageHead } from "../parts/PageHead";
+import { Empty, Panel, Shown } from "../parts/Panel";
 import { State, Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
-import { Act } from "../parts/Act";
 
 type Item = Schemas["Quarantined"];
 
@@ -18,9 +19,7 @@ export default function QuarantinePage() {
   const query = useQuery(quarantineQuery);
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>Quarantine</h1>
-      </div>
+      <PageHead title="Quarantine" />
       <Shown query={query} rows={6}>
         {({ items }) =>
           items.length === 0 ? (
@@ -124,36 +123,18 @@ function ReviewDialog({ item, verdict, onClose }: { item: Item; verdict: "approv
     },
   });
   return (
-    <Dialog title={verdict === "approve" ? `Approve ${name}?` : `Reject ${name}?`} onClose={onClose}>
-      <div className="content">
-        <p>{verdict === "approve" ? "The data counts from now on: assets that are made later read it. What the run skipped is not made by itself." : "The data is removed for good. The materialization before it stays the newest."}</p>
-        <label className="line">
-          Reason, for the audit
-          <input
-            className="field"
-            value={reason}
-            onChange={(event) => {
-              setReason(event.target.value);
-            }}
-          />
-        </label>
-        {review.error === null ? null : <ProblemBox error={review.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className={`button ${verdict === "approve" ? "primary" : "danger"}`}
-          disabled={review.isPending}
-          onClick={() => {
-            review.mutate();
-          }}
-        >
-          {verdict === "approve" ? "Approve the data" : "Reject and remove the data"}
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title={verdict === "approve" ? `Approve ${name}?` : `Reject ${name}?`}
+      onClose={onClose}
+      action={verdict === "approve" ? "Approve the data" : "Reject and remove the data"}
+      onAct={() => {
+        review.mutate();
+      }}
+      change={review}
+      isDangerous={verdict === "reject"}
+    >
+      <p>{verdict === "approve" ? "The data counts from now on: assets that are made later read it. What the run skipped is not made by itself." : "The data is removed for good. The materialization before it stays the newest."}</p>
+      <ReasonField value={reason} onChange={setReason} />
+    </ActionDialog>
   );
 }

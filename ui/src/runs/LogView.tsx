@@ -1,11 +1,11 @@
 // The log of one attempt: live while it runs, a part at a time afterwards; searched, wrapped, downloaded.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import { route } from "../api/workspace";
 import { count } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
-import { plain } from "./ansi";
+import { plain, spansOf } from "./ansi";
 
 type Line = Schemas["LogLine"];
 
@@ -13,6 +13,13 @@ type Line = Schemas["LogLine"];
 const KEPT = 20_000;
 const PART = 1000;
 const MERGE_MS = 150;
+
+/** A line with its colours. */
+function textOf(text: string): ReactNode {
+  const spans = spansOf(text);
+  if (spans.every((span) => span.style === "")) return spans.map((span) => span.text).join("");
+  return spans.map((span, index) => (span.style === "" ? <Fragment key={index}>{span.text}</Fragment> : <em key={index} className={span.style}>{span.text}</em>));
+}
 
 interface Props {
   run: string;
@@ -85,7 +92,7 @@ export function LogView({ run, task, attempt, isLive }: Props) {
   }, [run, task, attempt, isLive]);
 
   const needle = search.toLowerCase();
-  const shown = useMemo(() => (needle === "" ? lines : lines.filter((line) => line.text.toLowerCase().includes(needle))), [lines, needle]);
+  const shown = useMemo(() => (needle === "" ? lines : lines.filter((line) => plain(line.text).toLowerCase().includes(needle))), [lines, needle]);
   const virtual = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: () => 18, overscan: 20 });
   useEffect(() => {
     if (isLive && follows.current && shown.length > 0) virtual.scrollToIndex(shown.length - 1, { align: "end" });
@@ -163,7 +170,7 @@ export function LogView({ run, task, attempt, isLive }: Props) {
             return (
               <div key={each.key} ref={virtual.measureElement} data-index={each.index} className={`log-line ${line.stream}${line.level == null ? "" : ` level-${line.level.toLowerCase()}`}`} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${String(each.start)}px)` }}>
                 <time className="hide-small">{line.at.slice(11, 23)}</time>
-                <span>{plain(line.text)}</span>
+                <span>{textOf(line.text)}</span>
               </div>
             );
           })}

@@ -1,25 +1,28 @@
 // Runs, newest first, with filters that are in the address.
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { runsQuery, type RunFilters } from "../api/queries";
 import { between, dotted, exactly, runHref, shortRun, slashed } from "../parts/format";
+import { Choose, Segments, type Choices } from "../parts/fields";
+import { PageHead } from "../parts/PageHead";
 import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { State } from "../parts/State";
 import { Ago, useNow } from "../parts/Time";
+import { usePages } from "../parts/Table";
 import { VirtualList } from "../parts/VirtualList";
 import { sourceOf, useScheduleNames } from "./source";
 import { partitionsText, progressOf, tasksText } from "./text";
 import type { Run } from "./useRun";
 
-const STATES: [string, string][] = [
+const STATES: Choices = [
   ["", "All"],
   ["RUNNING,QUEUED,REQUESTED,CANCELLING", "Active"],
   ["FAILED", "Failed"],
   ["SUCCEEDED", "Succeeded"],
   ["CANCELLED", "Cancelled"],
 ];
-const SOURCES = ["manual", "api", "schedule", "retry"];
+const SOURCES: Choices = [["", "Any source"], ...["manual", "api", "schedule", "sensor", "condition", "backfill", "retry"].map((each): [string, string] => [each, each])];
 const COLUMNS = "118px minmax(100px, 120px) minmax(140px, 2fr) minmax(100px, 1fr) minmax(90px, 130px) 84px 84px";
 
 export default function RunsPage() {
@@ -45,45 +48,27 @@ export default function RunsPage() {
     );
   };
   const query = useInfiniteQuery(runsQuery(filters));
-  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
-  const more = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const { items, more } = usePages(query);
   const isFiltered = Object.keys(filters).length > 0;
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>Runs</h1>
-        <div className="segments" role="group" aria-label="State">
-          {STATES.map(([value, name]) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={(filters.state ?? "") === value}
-              onClick={() => {
-                set("state", value);
-              }}
-            >
-              {name}
-            </button>
-          ))}
-        </div>
-        <select
-          className="field"
-          aria-label="Source"
-          value={filters.source ?? ""}
-          onChange={(event) => {
-            set("source", event.target.value);
+      <PageHead title="Runs">
+        <Segments
+          label="State"
+          value={filters.state ?? ""}
+          choices={STATES}
+          onChange={(value) => {
+            set("state", value);
           }}
-        >
-          <option value="">Any source</option>
-          {SOURCES.map((source) => (
-            <option key={source} value={source}>
-              {source}
-            </option>
-          ))}
-        </select>
+        />
+        <Choose
+          label="Source"
+          value={filters.source ?? ""}
+          choices={SOURCES}
+          onChange={(value) => {
+            set("source", value);
+          }}
+        />
         <AssetFilter
           key={filters.asset ?? ""}
           value={filters.asset ?? ""}
@@ -111,7 +96,7 @@ export default function RunsPage() {
             {exactly(filters.created_after).split("\n")[0]} … ✕
           </button>
         )}
-      </div>
+      </PageHead>
       {query.error !== null ? <ProblemBox error={query.error} again={() => void query.refetch()} /> : null}
       {query.isPending && query.error === null ? <Skeleton rows={12} /> : null}
       {query.isSuccess && items.length === 0 ? (
@@ -133,6 +118,7 @@ export default function RunsPage() {
             id={(run) => run.run_id}
             href={(run) => runHref(run.run_id)}
             more={more}
+            version={(run) => `${run.state} ${String(run.tasks_failed)}`}
             head={
               <>
                 <span>State</span>

@@ -1,14 +1,19 @@
 // Who did what to what, when, and whether it was allowed. Filters are in the address.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import type { Schemas } from "../api/client";
 import { auditQuery } from "../api/queries";
 import { Needs } from "../parts/Act";
 import { assetHref, plural, runHref } from "../parts/format";
-import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
+import { Choose } from "../parts/fields";
+import { Empty } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State } from "../parts/State";
+import { Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { useDebounced } from "../parts/useDebounced";
+
+type Entry = Schemas["Act"];
 
 /** Families of actions, as the server names them, in words. */
 const FAMILIES: [string, string][] = [
@@ -51,8 +56,38 @@ function Acts() {
   // To the minute, so that the same question is asked until it has another answer.
   const since = length === undefined ? "" : new Date(Math.floor((Date.now() - length) / STEP_MS) * STEP_MS).toISOString();
   const query = useInfiniteQuery(auditQuery({ outcome, action, principal: useDebounced(principal, 250), subject: useDebounced(subject, 250), since }));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   const isFiltered = [outcome, action, principal, subject, span].some((each) => each !== "");
+  const columns: Column<Entry>[] = [
+    { head: "When", className: "nowrap", cell: (act) => <Ago at={act.occurred_at} /> },
+    {
+      head: "Who",
+      cell: (act) => (
+        <button
+          type="button"
+          className="link"
+          title="Only what this one did"
+          onClick={() => {
+            setPrincipal(act.principal);
+          }}
+        >
+          {act.principal}
+        </button>
+      ),
+    },
+    { head: "Did", className: "mono", cell: (act) => act.action },
+    { head: "To", className: "mono", cell: (act) => <Subject action={act.action} subject={act.subject} run={act.run_id ?? undefined} /> },
+    { head: "Outcome", cell: (act) => <State state={act.outcome} /> },
+    {
+      head: "More",
+      className: "muted",
+      cell: (act) => (
+        <>
+          {act.message ?? act.detail ?? ""}
+          {act.omitted === undefined || act.omitted === 0 ? null : ` (and ${plural(act.omitted, "refusal")} before it that were not recorded)`}
+        </>
+      ),
+    },
+  ];
   return (
     <div className="stack">
       <div className="row wrap" role="search" aria-label="Filters of the audit">
@@ -75,116 +110,39 @@ function Acts() {
             setSubject(event.target.value);
           }}
         />
-        <select
-          className="field"
-          aria-label="Action"
-          value={action}
-          onChange={(event) => {
-            setAction(event.target.value);
-          }}
-        >
-          <option value="">Any action</option>
-          {FAMILIES.map(([name, title]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-        </select>
-        <select
-          className="field"
-          aria-label="Outcome"
+        <Choose label="Action" value={action} choices={[["", "Any action"], ...FAMILIES]} onChange={setAction} />
+        <Choose
+          label="Outcome"
           value={outcome}
-          onChange={(event) => {
-            setOutcome(event.target.value);
-          }}
-        >
-          <option value="">Allowed and refused</option>
-          <option value="ALLOWED">Allowed</option>
-          <option value="REFUSED">Refused</option>
-        </select>
-        <select
-          className="field"
-          aria-label="When"
-          value={span}
-          onChange={(event) => {
-            setSpan(event.target.value);
-          }}
-        >
-          <option value="">At any time</option>
-          {SPANS.map(([name, title]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-        </select>
+          choices={[
+            ["", "Allowed and refused"],
+            ["ALLOWED", "Allowed"],
+            ["REFUSED", "Refused"],
+          ]}
+          onChange={setOutcome}
+        />
+        <Choose label="When" value={span} choices={[["", "At any time"], ...SPANS.map(([name, title]): [string, string] => [name, title])]} onChange={setSpan} />
       </div>
-      {query.error === null ? null : <ProblemBox error={query.error} again={() => void query.refetch()} />}
-      {query.isPending ? <Skeleton rows={8} /> : null}
-      {query.isSuccess && items.length === 0 ? (
-        isFiltered ? (
-          <Empty title="Nobody did anything like that" />
-        ) : (
-          <Empty title="Nobody did anything yet">
-            <p>Every change that somebody asks for is recorded here, also what was refused. In the terminal:</p>
-            <pre>servo audit --refused</pre>
-          </Empty>
-        )
-      ) : null}
-      {items.length === 0 ? null : (
-        <section className="panel scroll" tabIndex={0} role="group" aria-label="Audit">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>When</th>
-                <th>Who</th>
-                <th>Did</th>
-                <th>To</th>
-                <th>Outcome</th>
-                <th>More</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((act) => (
-                <tr key={act.event_id}>
-                  <td className="nowrap">
-                    <Ago at={act.occurred_at} />
-                  </td>
-                  <td>
-                    <button
-                      type="button"
-                      className="link"
-                      title="Only what this one did"
-                      onClick={() => {
-                        setPrincipal(act.principal);
-                      }}
-                    >
-                      {act.principal}
-                    </button>
-                  </td>
-                  <td className="mono">{act.action}</td>
-                  <td className="mono">
-                    <Subject action={act.action} subject={act.subject} run={act.run_id ?? undefined} />
-                  </td>
-                  <td>
-                    <State state={act.outcome} />
-                  </td>
-                  <td className="muted">
-                    {act.message ?? act.detail ?? ""}
-                    {act.omitted === undefined || act.omitted === 0 ? null : ` (and ${plural(act.omitted, "refusal")} before it that were not recorded)`}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
-      {query.hasNextPage ? (
-        <div>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show older
-          </button>
-        </div>
-      ) : null}
+      <Paged
+        query={query}
+        rows={8}
+        empty={
+          isFiltered ? (
+            <Empty title="Nobody did anything like that" />
+          ) : (
+            <Empty title="Nobody did anything yet">
+              <p>Every change that somebody asks for is recorded here, also what was refused. In the terminal:</p>
+              <pre>servo audit --refused</pre>
+            </Empty>
+          )
+        }
+      >
+        {(items) => (
+          <section className="panel">
+            <Table label="Audit" items={items} columns={columns} id={(act) => act.event_id} />
+          </section>
+        )}
+      </Paged>
     </div>
   );
 }

@@ -4,11 +4,13 @@ import { useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import { keysQuery, loginOptionsQuery, meQuery } from "../api/queries";
 import { Act, Needs } from "../parts/Act";
-import { Dialog } from "../parts/Dialog";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Check } from "../parts/fields";
 import { plural } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
+import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State } from "../parts/State";
+import { ACTIONS, Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
 import { CreatedKey, NewKey } from "./NewKey";
@@ -113,10 +115,46 @@ const STATES: Record<string, string> = { ACTIVE: "ACTIVE", REVOKED: "CANCELLED",
 function Keys() {
   const [all, setAll] = useParam("all");
   const query = useInfiniteQuery(keysQuery(all !== ""));
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   const [isNew, setNew] = useState(false);
   const [made, setMade] = useState<Schemas["CreatedKey"] | undefined>();
   const [revoked, setRevoked] = useState<ApiKey | undefined>();
+  const columns: Column<ApiKey>[] = [
+    { head: "State", cell: (key) => <State state={STATES[key.status] ?? "QUEUED"} word={key.status.toLowerCase()} /> },
+    { head: "Name", cell: (key) => key.name },
+    { head: "Id", className: "mono", cell: (key) => key.key_id },
+    { head: "Role", cell: (key) => key.role },
+    {
+      head: "Good for",
+      className: "mono",
+      cell: (key) => (
+        <>
+          {key.scope}
+          {key.assets == null ? null : <div className="muted">{key.assets}</div>}
+        </>
+      ),
+    },
+    { head: "Used by", className: "muted", cell: (key) => (key.service ? "a program" : "a person") },
+    { head: "Created", className: "nowrap", title: (key) => `by ${key.created_by}`, cell: (key) => <Ago at={key.created_at} /> },
+    { head: "Expires", className: "nowrap", cell: (key) => (key.revoked_at != null ? <>revoked <Ago at={key.revoked_at} /></> : key.expires_at == null ? <span className="muted">never</span> : <Ago at={key.expires_at} />) },
+    { head: "Last used", className: "nowrap", cell: (key) => (key.last_used_at == null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />) },
+    {
+      head: ACTIONS,
+      className: "right",
+      cell: (key) =>
+        key.status === "ACTIVE" ? (
+          <Act
+            needs="keys.manage"
+            className="button small danger"
+            aria-label={`Revoke ${key.name}`}
+            onClick={() => {
+              setRevoked(key);
+            }}
+          >
+            Revoke…
+          </Act>
+        ) : null,
+    },
+  ];
   return (
     <Panel
       title="API keys"
@@ -124,16 +162,14 @@ function Keys() {
       aside={
         <>
           <span className="grow" />
-          <label className="row" style={{ fontSize: 13 }}>
-            <input
-              type="checkbox"
-              checked={all !== ""}
-              onChange={(event) => {
-                setAll(event.target.checked ? "1" : "");
-              }}
-            />
+          <Check
+            checked={all !== ""}
+            onChange={(checked) => {
+              setAll(checked ? "1" : "");
+            }}
+          >
             Also revoked and expired
-          </label>
+          </Check>
           <Act
             needs="keys.manage"
             className="button small primary"
@@ -146,83 +182,20 @@ function Keys() {
         </>
       }
     >
-      {query.error === null ? null : (
-        <div style={{ padding: 12 }}>
-          <ProblemBox error={query.error} again={() => void query.refetch()} />
-        </div>
-      )}
-      {query.isPending ? <Skeleton rows={4} /> : null}
-      {query.isSuccess && items.length === 0 ? (
-        <Empty title="There are no keys">
-          <p>A key lets a person or a program in with a role. The same in the terminal:</p>
-          <pre>servo admin api-keys create nightly --role operator --scope acme/main --service</pre>
-        </Empty>
-      ) : null}
-      {items.length === 0 ? null : (
-        <div className="scroll" tabIndex={0} role="group" aria-label="Keys">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>State</th>
-                <th>Name</th>
-                <th>Id</th>
-                <th>Role</th>
-                <th>Good for</th>
-                <th>Used by</th>
-                <th>Created</th>
-                <th>Expires</th>
-                <th>Last used</th>
-                <th>
-                  <span className="sr">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((key) => (
-                <tr key={key.key_id}>
-                  <td>
-                    <State state={STATES[key.status] ?? "QUEUED"} word={key.status.toLowerCase()} />
-                  </td>
-                  <td>{key.name}</td>
-                  <td className="mono">{key.key_id}</td>
-                  <td>{key.role}</td>
-                  <td className="mono">
-                    {key.scope}
-                    {key.assets == null ? null : <div className="muted">{key.assets}</div>}
-                  </td>
-                  <td className="muted">{key.service ? "a program" : "a person"}</td>
-                  <td className="nowrap" title={`by ${key.created_by}`}>
-                    <Ago at={key.created_at} />
-                  </td>
-                  <td className="nowrap">{key.revoked_at != null ? <>revoked <Ago at={key.revoked_at} /></> : key.expires_at == null ? <span className="muted">never</span> : <Ago at={key.expires_at} />}</td>
-                  <td className="nowrap">{key.last_used_at == null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}</td>
-                  <td className="right">
-                    {key.status === "ACTIVE" ? (
-                      <Act
-                        needs="keys.manage"
-                        className="button small danger"
-                        aria-label={`Revoke ${key.name}`}
-                        onClick={() => {
-                          setRevoked(key);
-                        }}
-                      >
-                        Revoke…
-                      </Act>
-                    ) : null}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {query.hasNextPage ? (
-        <div style={{ padding: 12 }}>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show more
-          </button>
-        </div>
-      ) : null}
+      <Paged
+        query={query}
+        rows={4}
+        next="Show more"
+        isInPanel
+        empty={
+          <Empty title="There are no keys">
+            <p>A key lets a person or a program in with a role. The same in the terminal:</p>
+            <pre>servo admin api-keys create nightly --role operator --scope acme/main --service</pre>
+          </Empty>
+        }
+      >
+        {(items) => <Table label="Keys" items={items} columns={columns} id={(key) => key.key_id} />}
+      </Paged>
       {isNew ? (
         <NewKey
           onClose={() => {
@@ -265,29 +238,20 @@ function Revoke({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
     },
   });
   return (
-    <Dialog title={`Revoke ${apiKey.name}`} onClose={onClose}>
-      <div className="content">
-        <p>
-          The key <code>{apiKey.key_id}</code> ({apiKey.role} in {apiKey.scope}) is refused from now on, and browsers that signed in with it are signed out. This cannot be undone: create another key instead.
-        </p>
-        {apiKey.last_used_at == null ? <p className="muted">It was never used, as far as this server knows.</p> : <p className="muted">It was last used <Ago at={apiKey.last_used_at} />.</p>}
-        {revoke.error === null ? null : <ProblemBox error={revoke.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button danger"
-          disabled={revoke.isPending}
-          onClick={() => {
-            revoke.mutate();
-          }}
-        >
-          Revoke {apiKey.name}
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title={`Revoke ${apiKey.name}`}
+      onClose={onClose}
+      action={`Revoke ${apiKey.name}`}
+      onAct={() => {
+        revoke.mutate();
+      }}
+      change={revoke}
+      isDangerous
+    >
+      <p>
+        The key <code>{apiKey.key_id}</code> ({apiKey.role} in {apiKey.scope}) is refused from now on, and browsers that signed in with it are signed out. This cannot be undone: create another key instead.
+      </p>
+      {apiKey.last_used_at == null ? <p className="muted">It was never used, as far as this server knows.</p> : <p className="muted">It was last used <Ago at={apiKey.last_used_at} />.</p>}
+    </ActionDialog>
   );
 }

@@ -4,8 +4,9 @@ import { useState } from "react";
 import { answer, api, type Schemas } from "../api/client";
 import { sessionsQuery } from "../api/queries";
 import { Act } from "../parts/Act";
-import { Dialog } from "../parts/Dialog";
-import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
+import { ActionDialog } from "../parts/ActionDialog";
+import { Empty, Panel } from "../parts/Panel";
+import { ACTIONS, Paged, Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { toast } from "../parts/toasts";
 
@@ -15,70 +16,42 @@ const LOGINS: Record<string, string> = { owner: "a link of servo open", key: "an
 
 export function Sessions() {
   const query = useInfiniteQuery(sessionsQuery);
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   const [ended, setEnded] = useState<Session | undefined>();
+  const columns: Column<Session>[] = [
+    { head: "Who", className: "mono", cell: (session) => session.principal },
+    {
+      head: "Signed in with",
+      cell: (session) => (
+        <>
+          {LOGINS[session.login] ?? session.login}
+          {session.key_id == null ? null : <span className="muted mono"> {session.key_id}</span>}
+        </>
+      ),
+    },
+    { head: "Since", className: "nowrap", cell: (session) => <Ago at={session.started_at} /> },
+    { head: "Ends by itself", className: "nowrap", cell: (session) => <Ago at={session.expires_at} /> },
+    {
+      head: ACTIONS,
+      className: "right",
+      cell: (session) => (
+        <Act
+          needs="keys.manage"
+          className="button small danger"
+          aria-label={`Sign out ${session.principal}`}
+          onClick={() => {
+            setEnded(session);
+          }}
+        >
+          Sign out…
+        </Act>
+      ),
+    },
+  ];
   return (
     <Panel title="Signed in" label="Signed in">
-      {query.error === null ? null : (
-        <div style={{ padding: 12 }}>
-          <ProblemBox error={query.error} again={() => void query.refetch()} />
-        </div>
-      )}
-      {query.isPending ? <Skeleton rows={2} /> : null}
-      {query.isSuccess && items.length === 0 ? <Empty title="No browser is signed in" /> : null}
-      {items.length === 0 ? null : (
-        <div className="scroll" tabIndex={0} role="group" aria-label="Sessions">
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Who</th>
-                <th>Signed in with</th>
-                <th>Since</th>
-                <th>Ends by itself</th>
-                <th>
-                  <span className="sr">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((session) => (
-                <tr key={session.session_id}>
-                  <td className="mono">{session.principal}</td>
-                  <td>
-                    {LOGINS[session.login] ?? session.login}
-                    {session.key_id == null ? null : <span className="muted mono"> {session.key_id}</span>}
-                  </td>
-                  <td className="nowrap">
-                    <Ago at={session.started_at} />
-                  </td>
-                  <td className="nowrap">
-                    <Ago at={session.expires_at} />
-                  </td>
-                  <td className="right">
-                    <Act
-                      needs="keys.manage"
-                      className="button small danger"
-                      aria-label={`Sign out ${session.principal}`}
-                      onClick={() => {
-                        setEnded(session);
-                      }}
-                    >
-                      Sign out…
-                    </Act>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      {query.hasNextPage ? (
-        <div style={{ padding: 12 }}>
-          <button type="button" className="button" disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Show more
-          </button>
-        </div>
-      ) : null}
+      <Paged query={query} rows={2} next="Show more" isInPanel empty={<Empty title="No browser is signed in" />}>
+        {(items) => <Table label="Sessions" items={items} columns={columns} id={(session) => session.session_id} />}
+      </Paged>
       {ended === undefined ? null : (
         <EndSession
           session={ended}
@@ -103,15 +76,16 @@ function EndSession({ session, onClose }: { session: Session; onClose: () => voi
     },
   });
   return (
-    <Dialog title={`Sign out ${session.principal}`} onClose={onClose}>
-      <div className="content">
-        <p>Requests of the browser are refused at once, and its streams end. Whoever it is can sign in again, unless their key is revoked or the identity provider refuses them.</p>
-        {end.error === null ? null : <ProblemBox error={end.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
+    <ActionDialog
+      title={`Sign out ${session.principal}`}
+      onClose={onClose}
+      action="End this session"
+      onAct={() => {
+        end.mutate(false);
+      }}
+      change={end}
+      isDangerous
+      others={
         <button
           type="button"
           className="button danger"
@@ -122,17 +96,9 @@ function EndSession({ session, onClose }: { session: Session; onClose: () => voi
         >
           End everything of theirs
         </button>
-        <button
-          type="button"
-          className="button danger"
-          disabled={end.isPending}
-          onClick={() => {
-            end.mutate(false);
-          }}
-        >
-          End this session
-        </button>
-      </footer>
-    </Dialog>
+      }
+    >
+      <p>Requests of the browser are refused at once, and its streams end. Whoever it is can sign in again, unless their key is revoked or the identity provider refuses them.</p>
+    </ActionDialog>
   );
 }

@@ -5,16 +5,23 @@ import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
 import { admissionQuery, settingsQuery, workersQuery } from "../api/queries";
 import { Act } from "../parts/Act";
-import { Dialog } from "../parts/Dialog";
-import { count, exactly } from "../parts/format";
-import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
+import { ActionDialog, ReasonField } from "../parts/ActionDialog";
+import { Field } from "../parts/fields";
+import { count, exactly, plural } from "../parts/format";
+import { PageHead } from "../parts/PageHead";
+import { Empty, Panel, Shown } from "../parts/Panel";
 import { State } from "../parts/State";
+import { Table, type Column } from "../parts/Table";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
 import { Audit } from "./Audit";
 import { Deployments } from "./Deployments";
 import { Notifications } from "./Notifications";
 import { People } from "./People";
+import { queuesOf } from "./queues";
+
+type Setting = Schemas["Setting"];
+type Worker = Schemas["Worker"];
 
 const TABS: [string, string][] = [
   ["admission", "Admission"],
@@ -29,9 +36,7 @@ const TABS: [string, string][] = [
 export default function SettingsPage({ tab }: { tab: string }) {
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
-        <h1>Settings</h1>
-      </div>
+      <PageHead title="Settings" />
       <nav className="tabs" aria-label="Settings">
         {TABS.map(([name, title]) => (
           <Link key={name} href={`/settings/${name}`} aria-current={tab === name ? "page" : undefined}>
@@ -160,60 +165,52 @@ function Admission() {
 
 const WORKER_STATES: Record<string, string> = { ACTIVE: "SUCCEEDED", DRAINING: "PAUSED", LOST: "FAILED", GONE: "SKIPPED", LEFT: "SKIPPED" };
 
+const WORKERS: Column<Worker>[] = [
+  { head: "State", cell: (worker) => <State state={WORKER_STATES[worker.state] ?? "QUEUED"} word={worker.state.toLowerCase()} /> },
+  { head: "Worker", className: "mono", title: (worker) => worker.worker_id, cell: (worker) => worker.name },
+  { head: "Queues", cell: (worker) => worker.queues.join(", ") },
+  { head: "Slots", className: "right", cell: (worker) => count(worker.slots) },
+  { head: "Running", className: "right", cell: (worker) => count(worker.running) },
+  {
+    head: "Code",
+    className: "nowrap",
+    cell: (worker) => (
+      <>
+        #{worker.deployment} {worker.is_current ? "" : <span style={{ color: "var(--stale)" }}>older than deployed</span>}
+      </>
+    ),
+  },
+  { head: "Host", className: "muted", cell: (worker) => `${worker.host}, ${worker.version}` },
+  { head: "Last heard of", className: "nowrap", cell: (worker) => <Ago at={worker.heard_at} /> },
+];
+
 function Workers() {
   const query = useQuery(workersQuery);
   return (
-    <section className="panel scroll">
-      <Shown query={query} rows={4}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <Empty title="No worker is there">
-              <p>servo dev has one of its own. Others come with:</p>
-              <pre>servo worker --server URL</pre>
-            </Empty>
-          ) : (
-            <table className="table">
-              <thead>
-                <tr>
-                  <th>State</th>
-                  <th>Worker</th>
-                  <th>Queues</th>
-                  <th className="right">Slots</th>
-                  <th className="right">Running</th>
-                  <th>Code</th>
-                  <th>Host</th>
-                  <th>Last heard of</th>
-                </tr>
-              </thead>
-              <tbody>
-                {items.map((worker) => (
-                  <tr key={worker.worker_id}>
-                    <td>
-                      <State state={WORKER_STATES[worker.state] ?? "QUEUED"} word={worker.state.toLowerCase()} />
-                    </td>
-                    <td className="mono" title={worker.worker_id}>
-                      {worker.name}
-                    </td>
-                    <td>{worker.queues.join(", ")}</td>
-                    <td className="right">{count(worker.slots)}</td>
-                    <td className="right">{count(worker.running)}</td>
-                    <td>
-                      #{worker.deployment} {worker.is_current ? "" : <span style={{ color: "var(--stale)" }}>older than deployed</span>}
-                    </td>
-                    <td className="muted">
-                      {worker.host}, {worker.version}
-                    </td>
-                    <td>
-                      <Ago at={worker.heard_at} />
-                    </td>
-                  </tr>
+    <Shown query={query} rows={4}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty title="No worker is there">
+            <p>servo dev has one of its own. Others come with:</p>
+            <pre>servo worker --server URL</pre>
+          </Empty>
+        ) : (
+          <div className="stack">
+            <Panel title="Queues" label="Queues">
+              <div className="body figures">
+                {queuesOf(items).map((queue) => (
+                  <Load key={queue.name} name={`${queue.name}: ${plural(queue.workers, "worker")}, ${plural(queue.slots - queue.running, "free slot")}`} value={queue.running} most={queue.slots} />
                 ))}
-              </tbody>
-            </table>
-          )
-        }
-      </Shown>
-    </section>
+                {queuesOf(items).length === 0 ? <p className="muted">No worker takes tasks: none of them is active.</p> : null}
+              </div>
+            </Panel>
+            <section className="panel">
+              <Table label="Workers" items={items} columns={WORKERS} id={(worker) => worker.worker_id} />
+            </section>
+          </div>
+        )
+      }
+    </Shown>
   );
 }
 
@@ -230,101 +227,54 @@ function PauseDialog({ onClose }: { onClose: () => void }) {
     },
   });
   return (
-    <Dialog title="Pause dispatching" onClose={onClose}>
-      <div className="content">
-        <p>No task of it is handed out until it is resumed. What workers are at goes on, and runs may still be asked for.</p>
-        <label className="line">
-          Scope
-          <input
-            className="field mono"
-            value={scope}
-            placeholder="all, queue:default, asset:raw.flights"
-            onChange={(event) => {
-              setScope(event.target.value);
-            }}
-          />
-        </label>
-        <label className="line">
-          Reason
-          <input
-            className="field"
-            value={reason}
-            onChange={(event) => {
-              setReason(event.target.value);
-            }}
-          />
-        </label>
-        {pause.error === null ? null : <ProblemBox error={pause.error} />}
-      </div>
-      <footer>
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button danger"
-          disabled={pause.isPending || scope === ""}
-          onClick={() => {
-            pause.mutate();
-          }}
-        >
-          Pause {scope === "all" ? "everything" : scope}
-        </button>
-      </footer>
-    </Dialog>
+    <ActionDialog
+      title="Pause dispatching"
+      onClose={onClose}
+      action={`Pause ${scope === "all" ? "everything" : scope}`}
+      onAct={() => {
+        pause.mutate();
+      }}
+      change={pause}
+      disabled={scope === ""}
+      isDangerous
+    >
+      <p>No task of it is handed out until it is resumed. What workers are at goes on, and runs may still be asked for.</p>
+      <Field label="Scope" isMono value={scope} placeholder="all, queue:default, asset:raw.flights" onChange={setScope} />
+      <ReasonField value={reason} onChange={setReason} />
+    </ActionDialog>
   );
 }
 
 function Settings() {
   const query = useQuery(settingsQuery);
-  const [edited, setEdited] = useState<Schemas["Setting"] | undefined>();
+  const [edited, setEdited] = useState<Setting | undefined>();
+  const columns: Column<Setting>[] = [
+    { head: "Setting", className: "mono", cell: (setting) => setting.name },
+    { head: "Value", className: "right nowrap", cell: (setting) => setting.text },
+    { head: "Default", className: "right nowrap muted", cell: (setting) => setting.default },
+    { head: "Origin", className: "nowrap muted", title: (setting) => (setting.changed_at == null ? undefined : exactly(setting.changed_at)), cell: (setting) => `${setting.origin.toLowerCase()}${setting.changed_by == null ? "" : `, ${setting.changed_by}`}` },
+    { head: "About", className: "muted", cell: (setting) => setting.about },
+    {
+      head: <span className="sr">Change</span>,
+      cell: (setting) =>
+        setting.name.endsWith(".") ? null : (
+          <Act
+            needs="settings.change"
+            className="button small"
+            aria-label={`Change ${setting.name}`}
+            onClick={() => {
+              setEdited(setting);
+            }}
+          >
+            Change…
+          </Act>
+        ),
+    },
+  ];
   return (
-    <section className="panel scroll">
+    <section className="panel">
       <Shown query={query} rows={10}>
-        {(data) => (
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Setting</th>
-                <th className="right">Value</th>
-                <th className="right">Default</th>
-                <th>Origin</th>
-                <th>About</th>
-                <th>
-                  <span className="sr">Change</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.items.map((setting) => (
-                <tr key={setting.name}>
-                  <td className="mono">{setting.name}</td>
-                  <td className="right nowrap">{setting.text}</td>
-                  <td className="right nowrap muted">{setting.default}</td>
-                  <td className="nowrap muted" title={setting.changed_at == null ? undefined : exactly(setting.changed_at)}>
-                    {setting.origin.toLowerCase()}
-                    {setting.changed_by == null ? "" : `, ${setting.changed_by}`}
-                  </td>
-                  <td className="muted">{setting.about}</td>
-                  <td>
-                    {setting.name.endsWith(".") ? null : (
-                      <Act
-                        needs="settings.change"
-                        className="button small"
-                        aria-label={`Change ${setting.name}`}
-                        onClick={() => {
-                          setEdited(setting);
-                        }}
-                      >
-                        Change…
-                      </Act>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        )}
+        {(data) => <Table label="Settings" items={data.items} columns={columns} id={(setting) => setting.name} />}
       </Shown>
       {edited === undefined ? null : (
         <SettingDialog
@@ -338,7 +288,7 @@ function Settings() {
   );
 }
 
-function SettingDialog({ setting, onClose }: { setting: Schemas["Setting"]; onClose: () => void }) {
+function SettingDialog({ setting, onClose }: { setting: Setting; onClose: () => void }) {
   const [text, setText] = useState(setting.text);
   const queries = useQueryClient();
   const change = useMutation({
@@ -350,47 +300,33 @@ function SettingDialog({ setting, onClose }: { setting: Schemas["Setting"]; onCl
     },
   });
   return (
-    <Dialog title={setting.name} onClose={onClose}>
-      <div className="content">
-        <p>{setting.about}</p>
-        <label className="line">
-          Value, from {setting.least} to {setting.most}
-          <input
-            className="field"
-            value={text}
-            onChange={(event) => {
-              setText(event.target.value);
+    <ActionDialog
+      title={setting.name}
+      onClose={onClose}
+      action={`Change to ${text}`}
+      onAct={() => {
+        change.mutate(false);
+      }}
+      change={change}
+      disabled={text === setting.text}
+      others={
+        <>
+          <button
+            type="button"
+            className="button"
+            disabled={change.isPending}
+            onClick={() => {
+              change.mutate(true);
             }}
-          />
-        </label>
-        {change.error === null ? null : <ProblemBox error={change.error} />}
-      </div>
-      <footer>
-        <button
-          type="button"
-          className="button"
-          disabled={change.isPending}
-          onClick={() => {
-            change.mutate(true);
-          }}
-        >
-          Back to {setting.default}
-        </button>
-        <span className="grow" />
-        <button type="button" className="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="button primary"
-          disabled={change.isPending || text === setting.text}
-          onClick={() => {
-            change.mutate(false);
-          }}
-        >
-          Change to {text}
-        </button>
-      </footer>
-    </Dialog>
+          >
+            Back to {setting.default}
+          </button>
+          <span className="grow" />
+        </>
+      }
+    >
+      <p>{setting.about}</p>
+      <Field label={`Value, from ${setting.least} to ${setting.most}`} value={text} onChange={setText} />
+    </ActionDialog>
   );
 }

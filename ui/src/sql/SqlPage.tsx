@@ -73,7 +73,7 @@ export default function SqlPage() {
   const stopped = error?.name === "AbortError";
   return (
     <div className="page stack">
-      <div className="page-head" style={{ margin: 0 }}>
+      <div className="page-head">
         <h1>SQL</h1>
         <span className="muted" style={{ fontSize: 13 }}>
           Read-only, over Servo’s tables and the data of assets

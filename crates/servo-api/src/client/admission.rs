@@ -3,12 +3,17 @@
 use servo_core::RunId;
 
 use super::{Client, ClientError};
-use crate::views::{Accepted, Admission, PauseBody, Why};
+use crate::views::{Accepted, Admission, PauseBody, Queues, Why};
 
 impl Client {
     /// Pauses in force, and how full the workspace is.
     pub async fn admission(&self) -> Result<Admission, ClientError> {
         self.get(&["admission"], &[]).await
+    }
+
+    /// Queues by name: what waits for each, and who serves it.
+    pub async fn queues(&self) -> Result<Queues, ClientError> {
+        self.get(&["queues"], &[]).await
     }
 
     /// Pauses dispatching.

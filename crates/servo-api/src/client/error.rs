@@ -1,8 +1,8 @@
 //! Errors of the client.
 
-use std::error::Error;
 use std::sync::Arc;
 
+use super::transport::TransportError;
 use crate::problem::{Code, Problem};
 
 /// Reasons why there is no response.
@@ -51,12 +51,8 @@ impl ClientError {
         }
     }
 
-    /// The root cause: the errors above it repeat the address.
-    pub(super) fn unreachable(server: &Arc<str>, error: &reqwest::Error) -> Self {
-        let mut bottom: &dyn Error = error;
-        while let Some(below) = bottom.source() {
-            bottom = below;
-        }
-        Self::Unreachable { server: server.clone(), reason: bottom.to_string() }
+    /// No response came, for this reason.
+    pub(crate) fn unreachable(server: &Arc<str>, error: impl Into<TransportError>) -> Self {
+        Self::Unreachable { server: server.clone(), reason: error.into().to_string() }
     }
 }

@@ -35,6 +35,15 @@ impl Client {
         self.change(&NOTIFICATIONS, body).await
     }
 
+    /// Gives a notification rule that was created over the API another definition.
+    pub async fn change_notification(
+        &self,
+        rule: &str,
+        body: &NotificationBody,
+    ) -> Result<Accepted, ClientError> {
+        self.replace(&of(rule, &[]), body).await
+    }
+
     /// Deletes a notification rule that was created over the API.
     pub async fn delete_notification(&self, rule: &str, body: &VersionBody) -> Result<Accepted, ClientError> {
         self.delete(&of(rule, &[]), body).await

@@ -42,6 +42,15 @@ impl Client {
         self.change(&SCHEDULES, body).await
     }
 
+    /// Gives a schedule that was created over the API another definition.
+    pub async fn change_schedule(
+        &self,
+        schedule: &str,
+        body: &ScheduleBody,
+    ) -> Result<Accepted, ClientError> {
+        self.replace(&of(schedule, &[]), body).await
+    }
+
     /// Deletes a schedule that was created over the API.
     pub async fn delete_schedule(&self, schedule: &str, body: &VersionBody) -> Result<Accepted, ClientError> {
         self.delete(&of(schedule, &[]), body).await

@@ -38,6 +38,11 @@ impl Client {
         self.change(&SENSORS, body).await
     }
 
+    /// Gives a sensor that was created over the API another definition.
+    pub async fn change_sensor(&self, sensor: &str, body: &SensorBody) -> Result<Accepted, ClientError> {
+        self.replace(&of(sensor, &[]), body).await
+    }
+
     /// Deletes a sensor that was created over the API.
     pub async fn delete_sensor(&self, sensor: &str, body: &VersionBody) -> Result<Accepted, ClientError> {
         self.delete(&of(sensor, &[]), body).await

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use servo_core::{Backoff, EventId, RunId};
 
 use super::sse::{SseEvent, SseParser};
-use super::{Client, ClientError, seed};
+use super::{Client, ClientError};
 use crate::views::{Run, RunEnd, Task};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -70,6 +70,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) fn new(client: Client, url: Url, seen: Option<String>) -> Self {
+        let backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, client.seeds.next());
         Self {
             client,
             url,
@@ -77,7 +78,7 @@ impl Stream {
             response: None,
             messages: SseParser::default(),
             waiting: std::collections::VecDeque::new(),
-            backoff: Backoff::new(INITIAL_DELAY, MAX_DELAY, seed()),
+            backoff,
             ended: false,
         }
     }
@@ -106,7 +107,7 @@ impl Stream {
                 Ok(None) | Err(_) => {
                     // Half a message is told again from where it begins.
                     (self.response, self.messages) = (None, SseParser::default());
-                    tokio::time::sleep(self.backoff.next_delay()).await;
+                    self.client.timers.sleep(self.backoff.next_delay()).await;
                 }
             }
         }

@@ -160,10 +160,7 @@ impl Callbacks for Client {
     async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
         let body = Started { worker_id: worker.to_owned() };
         let reported: Reported = self.report(token, "started", &body).await?;
-        Ok(match reported.accepted.accepted_event_id {
-            Some(event_id) => StartedReply::Begun { event_id },
-            None => StartedReply::AlreadyBegun,
-        })
+        Ok(begun(&reported))
     }
 
     async fn heartbeat(
@@ -171,9 +168,8 @@ impl Callbacks for Client {
         token: &str,
         progress: Option<Progress>,
     ) -> Result<HeartbeatReply, CallbackError> {
-        let progress =
-            progress.map(|progress| crate::views::Progress { ppm: progress.ppm, message: progress.message });
-        let answer: HeartbeatAnswer = self.report(token, "heartbeat", &Heartbeat { progress }).await?;
+        let body = Heartbeat { progress: progress.map(Into::into) };
+        let answer: HeartbeatAnswer = self.report(token, "heartbeat", &body).await?;
         if let Some(renewed) = &answer.task_token {
             self.tokens.renew(token, renewed);
         }
@@ -183,11 +179,24 @@ impl Callbacks for Client {
     async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
         let reported: Reported = self.report(token, "completed", &report).await?;
         self.tokens.forget(token);
-        Ok(match (reported.late, reported.accepted.accepted_event_id) {
-            (true, _) => FinishedReply::Late,
-            (false, Some(event_id)) => FinishedReply::Ended { event_id },
-            (false, None) => FinishedReply::AlreadyEnded,
-        })
+        Ok(ended(&reported))
+    }
+}
+
+/// The reply that a report of a beginning was answered with.
+pub(super) fn begun(reported: &Reported) -> StartedReply {
+    match reported.accepted.accepted_event_id {
+        Some(event_id) => StartedReply::Begun { event_id },
+        None => StartedReply::AlreadyBegun,
+    }
+}
+
+/// The reply that a report of an end was answered with.
+pub(super) fn ended(reported: &Reported) -> FinishedReply {
+    match (reported.late, reported.accepted.accepted_event_id) {
+        (true, _) => FinishedReply::Late,
+        (false, Some(event_id)) => FinishedReply::Ended { event_id },
+        (false, None) => FinishedReply::AlreadyEnded,
     }
 }
 
@@ -228,7 +237,7 @@ fn claims_of(token: &str) -> Result<TaskClaims, CallbackError> {
     read().ok_or_else(|| CallbackError::Denied("the task token has no claims".to_owned()))
 }
 
-fn refused(error: ClientError) -> CallbackError {
+pub(super) fn refused(error: ClientError) -> CallbackError {
     let reason = error.to_string();
     match error.code() {
         Some(Code::Unauthenticated | Code::Forbidden) => CallbackError::Denied(reason),

@@ -8,9 +8,9 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, DeploymentDetail, DeploymentDiff, Lineage, LoginLink,
-    LoginOptions, MaterializationDetail, Quarantined, Readiness, ReviewBody, RollbackBody, RolledBack,
-    Tables,
+    Accepted, Asset, AssetDetail, CheckResult, Deployed, Deployment, DeploymentDetail, DeploymentDiff,
+    Lineage, LoginLink, LoginOptions, MaterializationDetail, MaterializationRecord, Quarantined, Readiness,
+    ReviewBody, RollbackBody, RolledBack, Tables,
 };
 
 impl Client {
@@ -22,7 +22,7 @@ impl Client {
     /// Whether the server is of use, and what it needs for that. Asked once: that it is not is an answer.
     pub async fn ready(&self) -> Result<Readiness, ClientError> {
         let request = self.authorized(self.http.get(self.url(&["readyz"])));
-        let response = self.exchange(request).await.map_err(|error| self.unreachable(&error))?;
+        let response = self.exchange(request).await.map_err(|error| self.unreachable(error))?;
         self.read(response).await
     }
 
@@ -54,6 +54,16 @@ impl Client {
         self.get(&["tables"], &[]).await
     }
 
+    /// The materializations of an asset, the newest first.
+    pub async fn materializations(
+        &self,
+        asset: &AssetKey,
+        options: &ListOptions,
+    ) -> Result<Page<MaterializationRecord>, ClientError> {
+        let route = ["assets", asset.namespace(), asset.name(), "materializations"];
+        self.get(&route, &options.query("state")).await
+    }
+
     /// The lineage of a materialization of an asset.
     pub async fn lineage(&self, asset: &AssetKey, query: &[(&str, String)]) -> Result<Lineage, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name(), "lineage"], query).await
@@ -73,6 +83,11 @@ impl Client {
         let query: Vec<(&str, String)> =
             partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
         self.get(&["assets", asset.namespace(), asset.name(), "materialization"], &query).await
+    }
+
+    /// Results of checks, the newest first.
+    pub async fn checks(&self, options: &ListOptions) -> Result<Page<CheckResult>, ClientError> {
+        self.get(&["checks"], &options.query("state")).await
     }
 
     /// Materializations that wait for review.

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use servo_core::fingerprint;
 use servo_engine::{Caller, Principal};
+use servo_store::{Timers, within};
 
 use super::violation;
 use crate::access::Actor;
@@ -49,9 +50,9 @@ pub(crate) trait Asked: DeserializeOwned {
 impl<T: DeserializeOwned, const MOST: usize> FromRequest<Shared> for Json<T, MOST> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let text = read(&parts.headers, body, MOST).await?;
+        let text = read(app.timers(), &parts.headers, body, MOST).await?;
         parse(&text).map(Self)
     }
 }
@@ -62,7 +63,7 @@ impl<T: Asked> FromRequest<Shared> for Command<T> {
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Actor(principal) = Actor::from_request_parts(&mut parts, app).await?;
-        let text = read(&parts.headers, body, LIMIT).await?;
+        let text = read(app.timers(), &parts.headers, body, LIMIT).await?;
         let body: T = parse(&text)?;
         let header = header_key(&parts.headers)?;
         let key = match (header, body.client_request_id()) {
@@ -87,7 +88,7 @@ impl FromRequest<Shared> for Manifest {
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Actor(principal) = Actor::from_request_parts(&mut parts, app).await?;
-        let text = read(&parts.headers, body, MANIFEST_LIMIT).await?;
+        let text = read(app.timers(), &parts.headers, body, MANIFEST_LIMIT).await?;
         let key = header_key(&parts.headers)?;
         let caller = caller(principal, key, &parts.method, parts.uri.path(), &text)?;
         Ok(Self { text, caller })
@@ -105,17 +106,23 @@ pub(crate) struct Pushed {
 impl FromRequest<Shared> for Pushed {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let token = query.into_iter().find(|(name, _)| name == "token").map(|(_, value)| value.into_owned());
-        let body = bytes(&parts.headers, body, LIMIT).await?;
+        let body = bytes(app.timers(), &parts.headers, body, LIMIT).await?;
         Ok(Self { headers: parts.headers, token, body })
     }
 }
 
-async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
-    let text = bytes(headers, body, limit).await?;
+/// A JSON body of a limited size, which has some time to arrive.
+pub(crate) async fn read(
+    timers: &dyn Timers,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Bytes, Problem> {
+    let text = bytes(timers, headers, body, limit).await?;
     if !text.is_empty() && !is_json(headers) {
         return Err(Problem::new(
             Code::UnsupportedMediaType,
@@ -125,7 +132,7 @@ async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Pr
     Ok(text)
 }
 
-async fn bytes(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+async fn bytes(timers: &dyn Timers, headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let too_large = || {
         Problem::new(Code::BodyTooLarge, format!("the body is longer than {limit} bytes, which is the most"))
     };
@@ -133,12 +140,11 @@ async fn bytes(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, P
     if declared.is_some_and(|length: u64| length > limit as u64) {
         return Err(too_large());
     }
-    let read = tokio::time::timeout(PATIENCE, Limited::new(body, limit).collect()).await;
-    match read {
-        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::new(Code::MalformedJson, format!("the body broke off: {error}"))),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+    match within(timers, PATIENCE, Limited::new(body, limit).collect()).await {
+        None => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
+        Some(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Some(Err(error)) => Err(Problem::new(Code::MalformedJson, format!("the body broke off: {error}"))),
+        Some(Ok(body)) => Ok(body.to_bytes()),
     }
 }
 

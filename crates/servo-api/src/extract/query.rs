@@ -7,17 +7,19 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use servo_core::EventId;
+use servo_store::within;
 use tokio::sync::broadcast::error::RecvError;
 use url::form_urlencoded;
 
+use super::fresh::Bound;
 use super::violation;
 use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 
-const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// The query of a read. Every read can wait for an event: `?wait_for_event_id=&timeout_ms=`.
+/// The query of a read. Every read can wait for an event, `?wait_for_event_id=&timeout_ms=`, and takes `fresh`.
 pub(crate) struct Query<T>(pub(crate) T);
 
 /// The query of a read that has no parameters of its own.
@@ -49,10 +51,11 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<(T, Option<(EventId, Duratio
                 wait = Some(id.map_err(|error| Problem::invalid("wait_for_event_id", error.to_string()))?);
             }
             "timeout_ms" => {
-                let millis = value.parse().map_err(|_| {
-                    Problem::invalid("timeout_ms", format!("{value:?} is no number of milliseconds"))
-                })?;
-                timeout = Duration::from_millis(millis).min(MAX_WAIT);
+                timeout = self::timeout(&value)?;
+            }
+            // Memory has everything that was accepted; whoever reads tables takes `Fresh`.
+            "fresh" => {
+                Bound::parse(&value)?;
             }
             _ => {
                 own.append_pair(&name, &value);
@@ -64,6 +67,14 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<(T, Option<(EventId, Duratio
     let value = serde_path_to_error::deserialize(pairs)
         .map_err(|error| violation(error.path(), &error.inner().to_string()))?;
     Ok((value, wait.map(|event| (event, timeout))))
+}
+
+/// How long a read may wait.
+pub(super) fn timeout(text: &str) -> Result<Duration, Problem> {
+    let millis = text
+        .parse()
+        .map_err(|_| Problem::invalid("timeout_ms", format!("{text:?} is no number of milliseconds")))?;
+    Ok(Duration::from_millis(millis).min(MAX_WAIT))
 }
 
 impl App {
@@ -89,7 +100,8 @@ impl App {
             Problem::new(Code::NotYet, detail)
         };
         tokio::select! {
-            outcome = tokio::time::timeout(timeout, comes) => outcome.map_err(|_| never())?,
+            biased;
+            outcome = within(self.timers(), timeout, comes) => outcome.ok_or_else(never)?,
             () = self.closed() => Err(servo_runtime::Error::Stopped.into()),
         }
     }

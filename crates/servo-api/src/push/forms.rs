@@ -207,9 +207,11 @@ fn without_id(place: &str) -> Problem {
     Problem::invalid("message_id", detail)
 }
 
+/// The text of an id. A whole number stands for its digits; others may be written in several ways.
 fn id_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => String::new(),
         Value::Number(number) => number.to_string(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
     }
@@ -308,7 +310,15 @@ mod tests {
         let github = [("x-github-delivery", "d-1"), ("x-github-event", "push")];
         let (id, message) = found(&github, r#"{"ref":"main"}"#);
         assert_eq!((id.as_str(), &message["attributes"]["event"]), ("d-1", &json!("push")));
-        for body in ["{}", r#"{"id":null}"#, r#"{"id":{}}"#, r#"{"message_id":""}"#, "[1]", "3"] {
+        for body in [
+            "{}",
+            r#"{"id":null}"#,
+            r#"{"id":{}}"#,
+            r#"{"message_id":""}"#,
+            r#"{"message_id":1.5}"#,
+            "[1]",
+            "3",
+        ] {
             let problem = read(&HeaderMap::new(), body.as_bytes()).unwrap_err();
             assert_eq!(problem.code, Code::InvalidRequest, "{body}");
         }

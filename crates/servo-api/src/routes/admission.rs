@@ -22,7 +22,8 @@ pub(super) async fn show(
     State(app): State<Shared>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Admission>, Problem> {
-    Ok(Answer(app.workspace().read(Admission::of).await?))
+    let now = app.workspace().now();
+    Ok(Answer(app.workspace().read(move |state| Admission::of(state, now)).await?))
 }
 
 /// Pauses dispatching: of everything, of a queue or of an asset. What workers are at goes on.

@@ -18,18 +18,21 @@ use utoipa::IntoParams;
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::asset_limits::AssetLimit;
+use crate::etag::{Conditional, Known, Tagged};
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetFreshness, AssetHealth, AssetPage, Materialization,
-    MaterializationDetail, Partition, PartitionPage, PartitionTotals, StaleTotals,
+    Asset, AssetActivity, AssetAutomation, AssetDep, AssetDetail, AssetFreshness, AssetHealth, AssetPage,
+    Materialization, MaterializationDetail, Partition, PartitionPage, PartitionTotals, StaleTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
 const LOOKED_AT: usize = 1_000;
 /// Number of tasks that are searched for those of an asset.
 const TASKS_LOOKED_AT: usize = 200_000;
+/// Number of selections of schedules and sensors that are searched for an asset.
+const SELECTIONS_LOOKED_AT: usize = 200;
 
 /// Which assets.
 #[derive(Deserialize, IntoParams)]
@@ -47,6 +50,9 @@ pub(super) struct AssetsQuery {
     limit: Option<usize>,
     /// Cursor, as the page before returned it.
     cursor: Option<String>,
+    /// `asset_key` unless said otherwise; `group`; `last_success_at` or `duration`, with `-` before it the greatest
+    /// first. Assets that have none of it come last.
+    sort: Option<String>,
 }
 
 /// Query of the list of partitions.
@@ -65,24 +71,26 @@ pub(super) struct PartitionsQuery {
     newest_first: bool,
 }
 
-/// The assets that are deployed, by key.
+/// The assets that are deployed, by key or as `sort` says.
 #[utoipa::path(
     get, path = "/assets", operation_id = "list_assets", tag = "assets",
-    params(AssetsQuery, Wait), responses((status = 200, body = AssetPage), Problems)
+    params(AssetsQuery, Wait, Conditional), responses((status = 200, body = AssetPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
     limit: AssetLimit,
+    known: Known,
     Query(query): Query<AssetsQuery>,
-) -> Result<Answer<AssetPage>, Problem> {
+) -> Result<Tagged<AssetPage>, Problem> {
     // Everything is everything, also where there is nothing.
     let text = query.selection.filter(|text| text != "*");
     let selection = text.as_deref().map(Selection::parse).transpose().map_err(RequestError::Selection)?;
     let needs_attention = query.needs_attention;
     let contains = query.contains.map(|text| text.to_lowercase());
-    let name = format!("assets {needs_attention} {contains:?} {}", text.unwrap_or_default());
+    let order = AssetOrder::parse(query.sort.as_deref())?;
+    let name = format!("assets {order:?} {needs_attention} {contains:?} {}", text.unwrap_or_default());
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
-    let after: Option<AssetKey> = list.place()?;
+    let after = list.after.clone();
     let (wanted, now) = (list.wanted(), app.workspace().now());
     let shared = app.clone();
     let found = app.workspace().read(move |state| {
@@ -95,35 +103,94 @@ pub(super) async fn list(
         let is_named = |asset: &&Checked| {
             contains.as_ref().is_none_or(|text| asset.key.to_string().to_lowercase().contains(text))
         };
-        let assets = assets.filter(|asset| limit.has(&asset.key));
-        let rest =
-            assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
-        let at_work = at_work(state);
-        let rest = rest.filter(|asset| !needs_attention || attention(state, asset, now));
-        let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
-        let mut shown: Vec<Asset> = shown.take(wanted).collect();
+        let assets = assets.filter(|asset| limit.has(&asset.key)).filter(is_named);
+        let placed = assets.map(|asset| (order.place(state, asset), asset));
+        let mut rest: Vec<(String, &Checked)> =
+            placed.filter(|(place, _)| after.as_ref().is_none_or(|after| place > after)).collect();
+        rest.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let activity = activity(state);
+        let rest = rest.into_iter().filter(|(_, asset)| !needs_attention || attention(state, asset, now));
+        let shown = rest
+            .filter_map(|(place, asset)| Some((place, view(state, &definitions, asset, now, &activity)?)));
+        let (places, mut shown): (Vec<String>, Vec<Asset>) = shown.take(wanted).unzip();
         shared.add_stale(state, &definitions, &mut shown, now);
-        Ok(shown)
+        add_automation(state, &definitions, &mut shown);
+        Ok(places.into_iter().zip(shown).collect::<Vec<_>>())
     });
     let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
         let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
         problem.violations.push(Violation { field: "selection".to_owned(), message: error.to_string() });
         problem
     })?;
-    Ok(Answer(Page::of(found, &list, |asset| asset.asset_key.canonical().to_owned())))
+    Ok(known.answer(Page::of(found, &list, |(place, _)| place.clone()).map(|(_, asset)| asset)))
+}
+
+/// The order of a list of assets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AssetOrder {
+    Key,
+    Group,
+    LastSuccess { newest_first: bool },
+    Duration { longest_first: bool },
+}
+
+impl AssetOrder {
+    fn parse(sort: Option<&str>) -> Result<Self, Problem> {
+        match sort {
+            None | Some("asset_key") => Ok(Self::Key),
+            Some("group") => Ok(Self::Group),
+            Some("last_success_at") => Ok(Self::LastSuccess { newest_first: false }),
+            Some("-last_success_at") => Ok(Self::LastSuccess { newest_first: true }),
+            Some("duration") => Ok(Self::Duration { longest_first: false }),
+            Some("-duration") => Ok(Self::Duration { longest_first: true }),
+            Some(other) => {
+                let known = "asset_key, group, last_success_at, -last_success_at, duration and -duration";
+                Err(Problem::invalid("sort", format!("{other:?} is none of {known}")))
+            }
+        }
+    }
+
+    /// A text by which assets are in this order, and by which a page goes on where another ended.
+    fn place(self, state: &EngineState, asset: &Checked) -> String {
+        let key = asset.key.canonical();
+        let known = state.asset_state(&asset.key);
+        let number = |value: Option<u64>, greatest_first: bool| match value {
+            Some(value) => format!(
+                "{:020} {key}",
+                if greatest_first { (u64::MAX - 1).saturating_sub(value) } else { value }
+            ),
+            None => format!("{:020} {key}", u64::MAX),
+        };
+        match self {
+            Self::Key => key.to_owned(),
+            Self::Group => match &asset.def.group {
+                Some(group) => format!("0 {group}\n{key}"),
+                None => format!("1 {key}"),
+            },
+            Self::LastSuccess { newest_first } => {
+                let at = known.and_then(|known| known.last_success());
+                number(at.map(|success| success.at.as_millis().max(0).cast_unsigned()), newest_first)
+            }
+            Self::Duration { longest_first } => {
+                let last = known.and_then(|known| known.durations().last());
+                number(last.map(|last| last.get()), longest_first)
+            }
+        }
+    }
 }
 
 /// One asset: its declaration, its upstream and downstream assets, and its latest materialization.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}", operation_id = "get_asset", tag = "assets",
-    params(("namespace" = String, Path), ("name" = String, Path), Wait),
+    params(("namespace" = String, Path), ("name" = String, Path), Wait, Conditional),
     responses((status = 200, body = AssetDetail), Problems)
 )]
 pub(super) async fn show(
     State(app): State<Shared>,
     Path((namespace, name)): Path<(String, String)>,
+    known: Known,
     Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Answer<AssetDetail>, Problem> {
+) -> Result<Tagged<AssetDetail>, Problem> {
     let key = key(&namespace, &name)?;
     let now = app.workspace().now();
     let wanted = key.clone();
@@ -134,9 +201,10 @@ pub(super) async fn show(
         let position = definitions.position(&wanted).ok_or_else(|| unknown(&wanted, Some(definitions)))?;
         let mut detail = detail(state, definitions, position, now)?;
         shared.add_stale(state, definitions, std::slice::from_mut(&mut detail.asset), now);
+        add_automation(state, definitions, std::slice::from_mut(&mut detail.asset));
         Ok(detail)
     });
-    found.await?.map(Answer)
+    found.await?.map(|detail| known.answer(detail))
 }
 
 /// The current partitions of an asset with the status of each, in their order.
@@ -333,13 +401,46 @@ impl App {
     }
 }
 
+/// Adds to assets what has them made without anybody asking.
+fn add_automation(state: &EngineState, definitions: &Definitions, assets: &mut [Asset]) {
+    for asset in &mut *assets {
+        let condition = state.condition(&asset.asset_key);
+        asset.automation.extend(condition.map(|known| AssetAutomation {
+            kind: "condition".to_owned(),
+            name: known.condition.text(),
+            paused: known.paused,
+        }));
+    }
+    let schedules = state
+        .schedules()
+        .filter_map(|it| Some(("schedule", &it.name, it.paused, it.definition.selection.as_deref()?)));
+    let sensors = state
+        .sensors()
+        .filter_map(|it| Some(("sensor", &it.name, it.paused, it.definition.selection.as_deref()?)));
+    for (kind, name, paused, text) in schedules.chain(sensors).take(SELECTIONS_LOOKED_AT) {
+        // One that names assets of before selects nothing; its own page says so.
+        let Ok(selection) = Selection::parse(text) else { continue };
+        let Ok(selected) = selection.evaluate(definitions.graph()) else { continue };
+        for asset in &mut *assets {
+            let position = definitions.position(&asset.asset_key);
+            if position.is_some_and(|position| selected.contains(position as usize)) {
+                asset.automation.push(AssetAutomation {
+                    kind: kind.to_owned(),
+                    name: name.to_string(),
+                    paused,
+                });
+            }
+        }
+    }
+}
+
 /// None of an asset that is not deployed, although the definitions have it.
 pub(super) fn view(
     state: &EngineState,
     definitions: &Definitions,
     asset: &Checked,
     now: Timestamp,
-    at_work: &AtWork,
+    activity: &ActivityByAsset,
 ) -> Option<Asset> {
     let key = &asset.key;
     let (def, id) = state.definition(key).zip(state.asset_id(key))?;
@@ -357,17 +458,17 @@ pub(super) fn view(
     let late = found.filter(|found| found.status == FreshnessStatus::Fail);
     shown.late_since = late.map(|found| found.since);
     // Tasks of a function with several outputs are named by the first.
-    let first = asset.def.multi.as_ref().and_then(|multi| at_work.get(multi.first.as_str()));
-    shown.active = at_work.get(key.canonical()).or(first).copied();
+    let first = asset.def.multi.as_ref().and_then(|multi| activity.get(multi.first.as_str()));
+    shown.active = activity.get(key.canonical()).or(first).copied();
     Some(shown)
 }
 
 /// Tasks that have not ended, by the asset that names them.
-pub(super) type AtWork = BTreeMap<String, AssetActivity>;
+pub(super) type ActivityByAsset = BTreeMap<String, AssetActivity>;
 
 /// Tasks that have not ended of every asset, of the newest runs if there are very many.
-pub(super) fn at_work(state: &EngineState) -> AtWork {
-    let mut found = AtWork::new();
+pub(super) fn activity(state: &EngineState) -> ActivityByAsset {
+    let mut found = ActivityByAsset::new();
     let mut looked_at = 0;
     for run in state.runs().rev().filter(|run| !run.state.is_terminal()) {
         looked_at += run.tasks.len();
@@ -381,7 +482,7 @@ pub(super) fn at_work(state: &EngineState) -> AtWork {
     found
 }
 
-fn count(found: &mut AtWork, asset: &str, state: TaskState, run_id: RunId) {
+fn count(found: &mut ActivityByAsset, asset: &str, state: TaskState, run_id: RunId) {
     if !found.contains_key(asset) {
         found.insert(asset.to_owned(), AssetActivity { running: 0, waiting: 0, run_id });
     }
@@ -424,8 +525,8 @@ fn detail(
 ) -> Result<AssetDetail, Problem> {
     let checked = definitions.asset(position);
     let key = |position: u32| definitions.asset(position).key.clone();
-    let asset =
-        view(state, definitions, checked, now, &at_work(state)).ok_or_else(|| unknown(&checked.key, None))?;
+    let asset = view(state, definitions, checked, now, &activity(state))
+        .ok_or_else(|| unknown(&checked.key, None))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let ends = checked.partitions.as_ref().and_then(|partitions| {
         let last = partitions.count(at).checked_sub(1)?;

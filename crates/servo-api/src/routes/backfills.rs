@@ -1,5 +1,7 @@
 //! Backfills: preview, create, list, pause, resume, cancel, retry what failed, and their chunks.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
@@ -9,10 +11,11 @@ use servo_engine::rows::AnswerEntry;
 use servo_engine::{
     BackfillChange, BackfillReply, BackfillState, Caller, ChangeBackfill, ChunkState, Refusal,
 };
+use servo_projections::BackfillFilter;
 use servo_runtime::Error;
 use utoipa::IntoParams;
 
-use super::runs::states;
+use super::runs::{asset, is_oldest_first, states, time};
 use crate::access::Actor;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
@@ -37,6 +40,38 @@ pub(super) struct BackfillsQuery {
     /// Only those in one of these states, separated by commas: `PENDING`, `RUNNING`, `PAUSED`, `SUCCEEDED`, `FAILED`,
     /// `CANCELLED`.
     state: Option<String>,
+    /// Only those that make partitions of this asset, `namespace.name`.
+    asset: Option<String>,
+    /// `request`, or `retry` for those that make again what another one did not.
+    source: Option<String>,
+    /// Only those that were created at this time or later.
+    created_after: Option<String>,
+    /// Only those that were created before this time.
+    created_before: Option<String>,
+    /// `-created_at`, the newest first, unless said otherwise; or `created_at`.
+    sort: Option<String>,
+}
+
+impl BackfillsQuery {
+    fn filter(&self) -> Result<BackfillFilter, Problem> {
+        let retries = match self.source.as_deref() {
+            None => None,
+            Some("request") => Some(false),
+            Some("retry") => Some(true),
+            Some(other) => {
+                return Err(Problem::invalid("source", format!("{other:?} is neither request nor retry")));
+            }
+        };
+        let asset = self.asset.as_deref().map(asset).transpose()?;
+        Ok(BackfillFilter {
+            states: states(self.state.as_deref(), BackfillState::from_name)?,
+            assets: asset.map(|asset| BTreeSet::from([asset])),
+            retries,
+            created_after: time("created_after", self.created_after.as_deref())?,
+            created_before: time("created_before", self.created_before.as_deref())?,
+            oldest_first: is_oldest_first(self.sort.as_deref())?,
+        })
+    }
 }
 
 /// Query of the chunks of a backfill.
@@ -64,6 +99,7 @@ pub(super) async fn preview(
     Json(body): Json<BackfillBody>,
 ) -> Result<Answer<BackfillPreview>, Problem> {
     let request = body.request(principal.into())?;
+    app.current_code().await?;
     limit.check_backfill(&app, &request).await?;
     let found = app.workspace().preview_backfill(request.clone()).await?;
     Ok(Answer(BackfillPreview::of(&request, &found)))
@@ -81,12 +117,15 @@ pub(super) async fn create(
     Command { body, caller }: Command<BackfillBody>,
 ) -> Result<Response<Body>, Problem> {
     let request = body.request(caller.clone())?;
-    limit.check_backfill(&app, &request).await?;
-    let work = async { app.accepted_backfill(app.workspace().create_backfill(request).await?).await };
+    let work = async {
+        app.current_code().await?;
+        limit.check_backfill(&app, &request).await?;
+        app.accepted_backfill(app.workspace().create_backfill(request).await?).await
+    };
     app.once(caller, work, async |known| app.backfill_again(known).await).await
 }
 
-/// Lists backfills, the newest first.
+/// Lists backfills, the newest first unless asked otherwise.
 #[utoipa::path(
     get, path = "/orchestration/backfills", operation_id = "list_backfills", tag = "backfills",
     params(BackfillsQuery, Wait), responses((status = 200, body = BackfillPage), Problems)
@@ -95,12 +134,11 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<BackfillsQuery>,
 ) -> Result<Answer<BackfillPage>, Problem> {
-    let wanted_states = states(query.state.as_deref(), BackfillState::from_name)?;
-    let name = format!("backfills {wanted_states:?}");
+    let filter = query.filter()?;
+    let name = format!("backfills {filter:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
-    let (before, wanted, now) = (list.place::<BackfillId>()?, list.wanted(), app.workspace().now());
-    let is_wanted = |state| wanted_states.is_empty() || wanted_states.contains(&state);
-    let found = app.workspace().backfills(before, wanted, is_wanted).await?;
+    let (after, wanted, now) = (list.place::<BackfillId>()?, list.wanted(), app.workspace().now());
+    let found = app.workspace().backfills(after, wanted, &filter).await?;
     let found = found.iter().map(|backfill| Backfill::at(backfill, now)).collect();
     Ok(Answer(Page::of(found, &list, |backfill: &Backfill| backfill.backfill_id.to_string())))
 }
@@ -121,7 +159,7 @@ pub(super) async fn show(
         let backfill = state.backfill(id).unwrap_or(&known);
         Backfill {
             targets: backfill.definition.targets.iter().map(BackfillTarget::from).collect(),
-            reason: backfill.reason.clone().or_else(|| state.backfill_waits(backfill)),
+            reason: backfill.reason.clone().or_else(|| state.backfill_waits(backfill, now)),
             ..Backfill::at(backfill, now)
         }
     });
@@ -204,7 +242,10 @@ pub(super) async fn retry_failed(
     Command { body: _, caller }: Command<RetryBackfillBody>,
 ) -> Result<Response<Body>, Problem> {
     let asked = caller.clone();
-    let work = async { app.accepted_backfill(app.workspace().retry_backfill(id, asked).await?).await };
+    let work = async {
+        app.current_code().await?;
+        app.accepted_backfill(app.workspace().retry_backfill(id, asked).await?).await
+    };
     app.once(caller, work, async |known| app.backfill_again(known).await).await
 }
 

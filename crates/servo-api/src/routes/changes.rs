@@ -114,6 +114,7 @@ impl Gathered {
                 Part::Automation => *automation = true,
                 Part::Settings => *settings = true,
                 Part::Runs => {}
+                Part::Everything => self.all = true,
             }
         }
     }
@@ -135,6 +136,8 @@ enum Part {
     Assets,
     Automation,
     Settings,
+    /// Times of whatever is at work.
+    Everything,
 }
 
 fn part(data: &EventData) -> Part {
@@ -147,7 +150,6 @@ fn part(data: &EventData) -> Part {
         | EventData::TimerRequested(_)
         | EventData::TimerEnqueued(_)
         | EventData::TimerFired(_)
-        | EventData::ClockStepped(_)
         | EventData::TaskHeartbeat(_)
         | EventData::RequestRefused(_)
         | EventData::Unknown(_) => Part::Runs,
@@ -170,6 +172,7 @@ fn part(data: &EventData) -> Part {
         | EventData::AssetMoved(_)
         | EventData::FreshnessChanged(_)
         | EventData::FreshnessObserved(_) => Part::Assets,
+        EventData::ClockStepped(_) => Part::Everything,
         EventData::SettingsChanged(_)
         | EventData::PauseChanged(_)
         | EventData::WorkerRegistered(_)

@@ -12,7 +12,7 @@ use super::assets::{key, partition};
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Command, Path, Query};
-use crate::pages::{List, Page};
+use crate::pages::{Page, PageQuery};
 use crate::problem::Problem;
 use crate::views::{
     Accepted, Condition, ConditionEvaluation, ConditionEvaluationPage, ConditionPage, ExplainedCondition,
@@ -22,17 +22,6 @@ use crate::views::{
 /// Partitions that are explained, unless the query says otherwise.
 const EXPLAINED: usize = 25;
 const MOST_EXPLAINED: usize = 1_000;
-
-/// Query of a list.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct ConditionsQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
 
 /// Query of an explanation.
 #[derive(Deserialize, IntoParams)]
@@ -48,13 +37,13 @@ pub(super) struct ExplainQuery {
 /// Lists the assets that have an automation condition, by key.
 #[utoipa::path(
     get, path = "/orchestration/conditions", operation_id = "list_conditions", tag = "conditions",
-    params(ConditionsQuery, Wait), responses((status = 200, body = ConditionPage), Problems)
+    params(PageQuery, Wait), responses((status = 200, body = ConditionPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    Query(query): Query<ConditionsQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Answer<ConditionPage>, Problem> {
-    let list = List::open(&app.api.keys, "conditions".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "conditions".to_owned())?;
     let (after, wanted) = (list.place::<AssetKey>()?, list.wanted());
     let found = app.workspace().read(move |state| {
         let rest = state.conditions().filter(|it| after.as_ref().is_none_or(|after| it.asset > *after));
@@ -100,17 +89,17 @@ pub(super) async fn explain(
 #[utoipa::path(
     get, path = "/orchestration/conditions/{namespace}/{name}/evaluations",
     operation_id = "list_condition_evaluations", tag = "conditions",
-    params(("namespace" = String, Path), ("name" = String, Path), ConditionsQuery, Wait),
+    params(("namespace" = String, Path), ("name" = String, Path), PageQuery, Wait),
     responses((status = 200, body = ConditionEvaluationPage), Problems)
 )]
 pub(super) async fn evaluations(
     State(app): State<Shared>,
     Path((namespace, name)): Path<(String, String)>,
-    Query(query): Query<ConditionsQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Answer<ConditionEvaluationPage>, Problem> {
     let asset = key(&namespace, &name)?;
     let of = format!("evaluations {}", asset.canonical());
-    let list = List::open(&app.api.keys, of, query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, of)?;
     let found = app.workspace().condition_evaluations(&asset, list.place()?, list.wanted()).await?;
     let page = Page::of(found, &list, |row| row.row_version.to_string());
     Ok(Answer(page.map(ConditionEvaluation::from)))

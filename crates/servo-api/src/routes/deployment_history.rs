@@ -19,23 +19,12 @@ use super::assets::{key, unknown};
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Path, Query};
-use crate::pages::{List, Page};
+use crate::pages::{List, Page, PageQuery};
 use crate::problem::{Code, Problem};
 use crate::views::{
     AssetVersion, AssetVersionPage, DefinitionDiff, Deployment, DeploymentDetail, DeploymentDiff,
     DeploymentPage, DiffCounts, RollbackBody, RolledBack, differing_fields,
 };
-
-/// Query of a list.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct PageQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
 
 /// Query of a comparison.
 #[derive(Deserialize, IntoParams)]
@@ -59,7 +48,7 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<PageQuery>,
 ) -> Result<Answer<DeploymentPage>, Problem> {
-    let list = List::open(&app.api.keys, "deployments".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "deployments".to_owned())?;
     let before = list.place()?;
     app.tables_current().await?;
     let current = app.workspace().read(|state| state.deployment().map(Deployment::from)).await?;
@@ -189,7 +178,7 @@ pub(super) async fn versions(
 ) -> Result<Answer<AssetVersionPage>, Problem> {
     let asset = key(&namespace, &name)?;
     let list_name = format!("versions of {}", asset.canonical());
-    let list = List::open(&app.api.keys, list_name, query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, list_name)?;
     app.tables_current().await?;
     let (kind, before) = (DefinitionKind::Asset, list.place()?);
     // One more, to compare the last with.
@@ -229,7 +218,7 @@ impl From<Differing> for DefinitionDiff {
     }
 }
 
-/// What differs between two deployments, by kind and name, and how much of it there is.
+/// The differences between two deployments, by kind and name, and how many there are.
 fn compared(before: &DefinitionsAsOf, after: &DefinitionsAsOf) -> (Vec<Differing>, DiffCounts) {
     let mut counts = DiffCounts::default();
     let mut found = Vec::new();

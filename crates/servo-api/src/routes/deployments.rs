@@ -10,6 +10,7 @@ use servo_engine::{Change, Deploy};
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
+use crate::etag::{Conditional, Known, Tagged};
 use crate::extract::{Manifest, NoQuery, Query, parse};
 use crate::problem::{Code, Problem};
 use crate::views::{Accepted, Deployed, Deployment, Repartitioned};
@@ -17,15 +18,16 @@ use crate::views::{Accepted, Deployed, Deployment, Repartitioned};
 /// The newest deployment.
 #[utoipa::path(
     get, path = "/deployments/current", operation_id = "current_deployment", tag = "deployments",
-    params(Wait), responses((status = 200, body = Deployment), Problems)
+    params(Wait, Conditional), responses((status = 200, body = Deployment), Problems)
 )]
 pub(super) async fn current(
     State(app): State<Shared>,
+    known: Known,
     Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Answer<Deployment>, Problem> {
+) -> Result<Tagged<Deployment>, Problem> {
     let current = app.workspace().read(|state| state.deployment().map(Deployment::from)).await?;
     let nothing = || Problem::new(Code::NothingDeployed, "nothing was ever deployed in this workspace");
-    current.map(Answer).ok_or_else(nothing)
+    current.map(|deployment| known.answer(deployment)).ok_or_else(nothing)
 }
 
 /// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are returned and nothing

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use servo_queue::{CallbackError, EvaluationSource};
+use servo_store::within;
 
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
@@ -33,7 +34,7 @@ pub(super) async fn take(
     let wait = Duration::from_millis(body.wait_ms).min(MAX_WAIT);
     let taken = tokio::select! {
         biased;
-        taken = tokio::time::timeout(wait, app.workspace().next_evaluation()) => taken.ok(),
+        taken = within(app.timers(), wait, app.workspace().next_evaluation()) => taken,
         () = app.closed() => None,
     };
     match taken.transpose().map_err(refused)?.flatten() {

@@ -9,7 +9,7 @@ use servo_core::selection::Selection;
 use servo_engine::RequestError;
 use utoipa::IntoParams;
 
-use super::assets::{at_work, view};
+use super::assets::{activity, view};
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::Query;
@@ -47,10 +47,10 @@ pub(super) async fn show(
             Some(selection) => selection.evaluate(definitions.graph())?.positions().collect(),
             None => (0..definitions.assets().len()).collect(),
         };
-        let at_work = at_work(state);
+        let activity = activity(state);
         let shown = positions.iter().take(MAX_NODES);
         let assets = shown.filter_map(|position| {
-            view(state, &definitions, &definitions.assets()[*position], now, &at_work)
+            view(state, &definitions, &definitions.assets()[*position], now, &activity)
         });
         let mut assets: Vec<_> = assets.collect();
         shared.add_stale(state, &definitions, &mut assets, now);

@@ -20,7 +20,11 @@ use crate::views::{LogAnswer, LogBody, LogPage};
 const DEFAULT_LINES: usize = 1_000;
 const MAX_LINES: usize = 10_000;
 /// Size limit of a body with lines: one line with its fields must fit.
-const LINES_LIMIT: usize = 8 << 20;
+pub(super) const LINES_LIMIT: usize = 8 << 20;
+/// Bytes of a log that are searched at once.
+const SEARCHED: u64 = 16 << 20;
+/// The longest text to search for.
+const MAX_SEARCH: usize = 1_000;
 
 /// Query of a log.
 #[derive(Deserialize, IntoParams)]
@@ -32,6 +36,9 @@ pub(super) struct LogQuery {
     offset: u64,
     /// Number of lines, at most 10,000; 1,000 by default.
     limit: Option<usize>,
+    /// Only lines with this in their text, whatever the case. At most 16 MiB of the log are searched at once: a page may
+    /// have no line although others follow, and `next_offset` is where the search has stopped.
+    search: Option<String>,
 }
 
 /// Query to follow a log.
@@ -52,7 +59,7 @@ pub(super) struct AttemptPath {
     attempt: u32,
 }
 
-/// A part of the log of an attempt. Later lines have greater offsets.
+/// A part of the log of an attempt, or the lines of it that have a text. Later lines have greater offsets.
 #[utoipa::path(
     get, path = "/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs", operation_id = "read_log", tag = "runs",
     params(("run_id" = String, Path), ("task_id" = String, Path), ("attempt" = u32, Path), LogQuery, Wait),
@@ -67,18 +74,33 @@ pub(super) async fn read(
     if !(1..=MAX_LINES).contains(&limit) {
         return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {MAX_LINES}")));
     }
+    let search = query.search.map(|text| text.to_lowercase());
+    if search.as_ref().is_some_and(|text| text.is_empty() || text.len() > MAX_SEARCH) {
+        return Err(Problem::invalid("search", format!("is 1 to {MAX_SEARCH} bytes")));
+    }
     let name = app.log_name(path).await?;
     // Asked before it is read: if the attempt was over then, what is read is all.
     let at_work = app.is_at_work(&name).await?;
-    let chunk = app.read_log(&name, query.offset, PART).await?;
-    let mut next_offset = chunk.next;
+    let mut chunk = app.read_log(&name, query.offset, PART).await?;
+    let mut next_offset;
     let mut found = Vec::new();
-    for (end, line) in lines(&chunk) {
-        found.push(line);
-        if found.len() == limit {
-            next_offset = end;
+    loop {
+        next_offset = chunk.next;
+        for (end, line) in lines(&chunk) {
+            if search.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text)) {
+                found.push(line);
+            }
+            if found.len() == limit {
+                next_offset = end;
+                break;
+            }
+        }
+        let searched = next_offset.saturating_sub(query.offset);
+        let goes_on = search.is_some() && found.len() < limit && searched < SEARCHED;
+        if !goes_on || chunk.bytes.is_empty() {
             break;
         }
+        chunk = app.read_log(&name, next_offset, PART).await?;
     }
     let is_all = next_offset == chunk.next && app.read_log(&name, next_offset, 1).await?.bytes.is_empty();
     Ok(Answer(LogPage { lines: found, next_offset, ended: !at_work && is_all }))

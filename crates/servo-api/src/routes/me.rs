@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use axum::extract::State;
-use serde::Deserialize;
 use servo_access::{Allowed, Permission};
-use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
 use crate::authentication::Authenticated;
 use crate::extract::{NoQuery, Query};
-use crate::pages::{List, Page};
+use crate::pages::{Page, PageQuery};
 use crate::problem::Problem;
 use crate::views::{Me, VisibleWorkspace, VisibleWorkspacePage, WorkspaceInfo};
 
@@ -45,29 +43,17 @@ pub(super) async fn show(
     })
 }
 
-/// Query of the workspaces that a caller may open.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct VisibleQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
-
 /// Workspaces that the caller may open, by tenant and name. Those that are switched off are not among them.
 #[utoipa::path(
     get, path = "/workspaces", operation_id = "list_visible_workspaces", tag = "server",
-    params(VisibleQuery), responses((status = 200, body = VisibleWorkspacePage), Problems)
+    params(PageQuery), responses((status = 200, body = VisibleWorkspacePage), Problems)
 )]
 pub(super) async fn workspaces(
     State(app): State<Shared>,
     who: Authenticated,
-    Query(query): Query<VisibleQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Answer<VisibleWorkspacePage>, Problem> {
-    let list =
-        List::open(&app.api.keys, "visible workspaces".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "visible workspaces".to_owned())?;
     let layout = app.workspace().layout();
     let all = match &app.api.api_keys {
         Some(keys) => WorkspaceInfo::all(&keys.control().state())

@@ -10,6 +10,7 @@ use servo_engine::staleness::{Attempted, StaleSets};
 use utoipa::IntoParams;
 
 use super::assets::{key, unknown};
+use super::partition_plane::Plane;
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Path, Query};
@@ -27,15 +28,28 @@ const MAX_ROWS: u64 = 40;
 #[into_params(parameter_in = Query)]
 pub(super) struct SummaryQuery {
     /// Most ranges, at most 1,000; 200 by default.
-    buckets: Option<u64>,
+    pub(super) buckets: Option<u64>,
     /// The first position; 0 by default.
     #[serde(default)]
-    from: u64,
+    pub(super) from: u64,
     /// Number of positions; all that follow by default.
-    count: Option<u64>,
+    pub(super) count: Option<u64>,
+    /// The dimension of the columns, by name: counts over any dimensions instead of over the order of partitions.
+    pub(super) x: Option<String>,
+    /// The dimension of the rows, by name; with `x`. All other dimensions are summed.
+    pub(super) y: Option<String>,
+    /// Most columns; 20 by default. Columns times rows are at most 1,000.
+    pub(super) x_buckets: Option<u64>,
+    /// Most rows; 20 by default.
+    pub(super) y_buckets: Option<u64>,
+    /// The first position of the rows; with `y`.
+    #[serde(default)]
+    pub(super) row_from: u64,
+    /// Number of positions of the rows; all that follow by default.
+    pub(super) row_count: Option<u64>,
 }
 
-/// Counts of the partitions of an asset by status, in equal ranges of their order.
+/// Counts of the partitions of an asset by status, in equal ranges of their order, or over any two dimensions.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}/partitions/summary", operation_id = "summarize_partitions", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), SummaryQuery, Wait),
@@ -51,6 +65,7 @@ pub(super) async fn show(
     if !(1..=MAX_BUCKETS).contains(&most) {
         return Err(Problem::invalid("buckets", format!("{most} is not between 1 and {MAX_BUCKETS}")));
     }
+    let plane = Plane::of(&query)?;
     let now = app.workspace().now();
     let shared = app.clone();
     let found = app.workspace().read(move |state| {
@@ -63,11 +78,20 @@ pub(super) async fn show(
         let found = shared.stale(state, [position], now, |view| {
             let stale = view.sets(position).map(StaleSets::made).unwrap_or_default();
             match &definitions.asset(position).partitions {
-                None => of_one(state.partition_status(&asset, None).as_ref(), &stale),
-                Some(partitions) => summary(partitions, at, &query, most, view.attempted(position), &stale),
+                None if plane.is_some() => {
+                    Err(Problem::invalid("x", format!("{asset} has no partitions, and so no dimensions")))
+                }
+                None => Ok(of_one(state.partition_status(&asset, None).as_ref(), &stale)),
+                Some(partitions) => {
+                    let attempted = view.attempted(position);
+                    match &plane {
+                        Some(plane) => plane.summary(partitions, at, &query, attempted, &stale),
+                        None => Ok(summary(partitions, at, &query, most, attempted, &stale)),
+                    }
+                }
             }
         });
-        found.ok_or_else(|| unknown(&asset, Some(definitions)))
+        found.ok_or_else(|| unknown(&asset, Some(definitions)))?
     });
     found.await?.map(Answer)
 }
@@ -200,6 +224,7 @@ fn summary(
         dimension: grid.dimension.clone(),
         row_dimension: grid.row_dimension.clone(),
         buckets,
+        ..PartitionSummary::default()
     }
 }
 

@@ -3,42 +3,29 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
-use serde::Deserialize;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::{Review, Verdict};
-use utoipa::IntoParams;
 
 use super::runs::short;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Command, Path, Query};
-use crate::pages::{List, Page};
+use crate::pages::{Page, PageQuery};
 use crate::problem::{Code, Problem};
 use crate::views::{Accepted, Quarantined, QuarantinedPage, ReviewBody};
 
 const MAX_REASON: usize = 4_096;
 
-/// Query of the list.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct QuarantineQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
-
 /// Lists materializations that wait for review, by asset.
 #[utoipa::path(
     get, path = "/quarantine", operation_id = "list_quarantine", tag = "quarantine",
-    params(QuarantineQuery, Wait), responses((status = 200, body = QuarantinedPage), Problems)
+    params(PageQuery, Wait), responses((status = 200, body = QuarantinedPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    Query(query): Query<QuarantineQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Answer<QuarantinedPage>, Problem> {
-    let list = List::open(&app.api.keys, "quarantine".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "quarantine".to_owned())?;
     let after = list.after.as_deref().map(place).transpose()?;
     let wanted = list.wanted();
     let found = app.workspace().read(move |state| {

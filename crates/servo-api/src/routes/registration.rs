@@ -83,6 +83,9 @@ pub(super) async fn register(
         return Err(Problem::new(Code::OtherWorkspace, detail));
     }
     let worker_id = format!("{}-{}", body.name, body.nonce);
+    if body.listens {
+        must_call(&app, &queues).await?;
+    }
     let registered = match &body.proof {
         None => !workspace.challenge_worker(&worker_id).await?,
         Some(proof) if workspace.is_proven(&worker_id, proof).await? => true,
@@ -161,6 +164,24 @@ pub(super) async fn leave(
     name("worker_id", &body.worker_id)?;
     let leaves = WorkerLeaves { worker_id: body.worker_id.into(), draining: body.draining };
     Ok(Answer(app.workspace().worker_leaves(leaves).await?.into()))
+}
+
+/// Refuses queues that do not call their workers: a worker that waits to be called would wait for ever.
+async fn must_call(app: &Shared, queues: &[Arc<str>]) -> Result<(), Problem> {
+    let asked = queues.to_vec();
+    let is_pulled = move |state: &servo_engine::State| {
+        asked.into_iter().find(|queue| state.settings().push_limit(queue) == 0)
+    };
+    match app.workspace().read(is_pulled).await? {
+        Some(queue) => {
+            let detail = format!(
+                "queue {queue} does not call its workers: name it in [queues] of serve.toml, or start the worker without \
+                 --listen"
+            );
+            Err(Problem::invalid("queues", detail))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The assets that differ between a deployment and a worker, the first of them by name.

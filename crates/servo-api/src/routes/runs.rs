@@ -1,10 +1,12 @@
 //! Runs: trigger, list, cancel, retry.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
-use servo_core::{AssetKey, RunId, Timestamp};
+use servo_core::{AssetKey, PartitionKey, RunId, Timestamp};
 use servo_engine::rows::AnswerEntry;
 use servo_engine::{Caller, CancelRun, RetryNow, RunRequest, RunSource, RunState};
 use servo_projections::{RunFilter, RunOrder};
@@ -41,7 +43,7 @@ pub(super) struct RunsQuery {
     source: Option<String>,
     /// Only runs with a task that makes this asset, `namespace.name`.
     asset: Option<String>,
-    /// Only runs with a task for this partition.
+    /// Only runs with a task for this partition, as people write it.
     partition: Option<String>,
     /// Only runs with these labels, `name=value` with commas between them.
     label: Option<String>,
@@ -55,18 +57,9 @@ pub(super) struct RunsQuery {
 
 impl RunsQuery {
     fn filter(&self) -> Result<RunFilter, Problem> {
-        let asset = self.asset.as_deref().map(|asset| {
-            AssetKey::parse(asset)
-                .or_else(|error| AssetKey::parse_canonical(asset).map_err(|_| error))
-                .map_err(|error| Problem::invalid("asset", error.to_string()))
-        });
-        let order = match self.sort.as_deref() {
-            None | Some("-created_at") => RunOrder::NewestFirst,
-            Some("created_at") => RunOrder::OldestFirst,
-            Some(other) => {
-                let problem = format!("{other:?} is neither created_at nor -created_at");
-                return Err(Problem::invalid("sort", problem));
-            }
+        let order = match is_oldest_first(self.sort.as_deref())? {
+            true => RunOrder::OldestFirst,
+            false => RunOrder::NewestFirst,
         };
         Ok(RunFilter {
             id_prefix: self.id_prefix.clone(),
@@ -75,10 +68,61 @@ impl RunsQuery {
             labels: words(self.label.as_deref()).map(label).collect::<Result<_, _>>()?,
             created_after: time("created_after", self.created_after.as_deref())?,
             created_before: time("created_before", self.created_before.as_deref())?,
-            asset: asset.transpose()?,
-            partition: self.partition.clone(),
+            asset: self.asset.as_deref().map(asset).transpose()?,
+            partitions: Vec::new(),
             order,
         })
+    }
+}
+
+/// An asset of a query, `namespace.name` or `namespace/name`.
+pub(super) fn asset(text: &str) -> Result<AssetKey, Problem> {
+    AssetKey::parse(text)
+        .or_else(|error| AssetKey::parse_canonical(text).map_err(|_| error))
+        .map_err(|error| Problem::invalid("asset", error.to_string()))
+}
+
+impl App {
+    /// The partitions that a query means: what was written, and what assets read in it. Of hours,
+    /// `2013-01-15T06:00` is one in the time zone of each.
+    pub(super) async fn meant_partitions(
+        &self,
+        text: Option<&str>,
+        asset: Option<&AssetKey>,
+    ) -> Result<Vec<String>, Problem> {
+        let Some(text) = text else { return Ok(Vec::new()) };
+        let read = self.workspace().read(|state| {
+            let definitions = state.checked_definitions();
+            let all = definitions.iter().flat_map(|definitions| definitions.assets());
+            let meant = all.filter(|known| asset.is_none_or(|asset| known.key == *asset));
+            let mut found = BTreeSet::from([text.to_owned()]);
+            let mut problem = None;
+            for partitions in meant.filter_map(|known| known.partitions.as_ref()) {
+                match partitions.parse_key(text) {
+                    Ok(key) => found.extend(key.key().map(|key| key.canonical().to_owned())),
+                    Err(error) => problem = Some(error.to_string()),
+                }
+            }
+            (found, problem)
+        });
+        let (found, problem) = read.await?;
+        // A key of a definition of before is one, although the asset cannot read it any more.
+        let is_key = found.len() > 1 || PartitionKey::parse(text).is_ok();
+        match problem.filter(|_| asset.is_some() && !is_key) {
+            Some(problem) => Err(Problem::invalid("partition", problem)),
+            None => Ok(found.into_iter().collect()),
+        }
+    }
+}
+
+/// Whether a list begins with the oldest: `sort` of a query.
+pub(super) fn is_oldest_first(sort: Option<&str>) -> Result<bool, Problem> {
+    match sort {
+        None | Some("-created_at") => Ok(false),
+        Some("created_at") => Ok(true),
+        Some(other) => {
+            Err(Problem::invalid("sort", format!("{other:?} is neither created_at nor -created_at")))
+        }
     }
 }
 
@@ -109,8 +153,9 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<RunsQuery>,
 ) -> Result<Answer<RunPage>, Problem> {
-    let filter = query.filter()?;
-    let name = format!("runs {filter:?}");
+    let mut filter = query.filter()?;
+    let name = format!("runs {filter:?} {:?}", query.partition);
+    filter.partitions = app.meant_partitions(query.partition.as_deref(), filter.asset.as_ref()).await?;
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let found = app.workspace().runs(list.place()?, list.wanted(), filter).await?;
     let page = Page::of(found, &list, |run| run.requested_event_id.to_string());
@@ -290,6 +335,7 @@ pub(super) fn states<S: Ord>(
 
 impl App {
     async fn accepted(&self, launched: Launched) -> Result<AcceptedRun, Problem> {
+        tracing::Span::current().record("run_id", tracing::field::display(launched.run_id));
         let event = match launched.accepted {
             Some(event) => event,
             // Asked for before: the answer is the one that was given then.

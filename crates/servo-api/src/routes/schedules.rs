@@ -10,14 +10,16 @@ use serde::Deserialize;
 use servo_core::Timestamp;
 use servo_engine::evaluation::{EvaluationOutcome, EvaluationResult};
 use servo_engine::rows::ScheduleTickRow;
-use servo_engine::{Caller, ChangeSchedule, Refusal, ScheduleChange, TickStatus, TriggerSchedule};
+use servo_engine::{Named, Refusal, ScheduleChange, TickStatus, TriggerSchedule};
 use utoipa::IntoParams;
 
+use super::named;
 use super::runs::states;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
+use crate::etag::{Conditional, Known, Tagged};
 use crate::extract::{Command, NoQuery, Path, Query};
-use crate::pages::{List, Page};
+use crate::pages::{List, Page, PageQuery};
 use crate::problem::Problem;
 use crate::views::{
     Accepted, AcceptedRun, NextTicks, Schedule, ScheduleBody, SchedulePage, Tick, TickPage,
@@ -26,17 +28,6 @@ use crate::views::{
 
 const DEFAULT_PREVIEW: usize = 10;
 const MAX_PREVIEW: usize = 1_000;
-
-/// Query of the list of schedules.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct SchedulesQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
 
 /// Query of the ticks of a schedule.
 #[derive(Deserialize, IntoParams)]
@@ -69,19 +60,14 @@ pub(super) struct PreviewQuery {
 /// Lists schedules, by name.
 #[utoipa::path(
     get, path = "/orchestration/schedules", operation_id = "list_schedules", tag = "schedules",
-    params(SchedulesQuery, Wait), responses((status = 200, body = SchedulePage), Problems)
+    params(PageQuery, Wait, Conditional), responses((status = 200, body = SchedulePage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    Query(query): Query<SchedulesQuery>,
-) -> Result<Answer<SchedulePage>, Problem> {
-    let list = List::open(&app.api.keys, "schedules".to_owned(), query.limit, query.cursor.as_deref())?;
-    let (after, wanted) = (list.after.clone(), list.wanted());
-    let found = app.workspace().read(move |state| {
-        let rest = state.schedules().filter(|it| after.as_deref().is_none_or(|after| &*it.name > after));
-        rest.take(wanted).map(Schedule::from).collect::<Vec<_>>()
-    });
-    Ok(Answer(Page::of(found.await?, &list, |schedule| schedule.name.clone())))
+    known: Known,
+    Query(query): Query<PageQuery>,
+) -> Result<Tagged<SchedulePage>, Problem> {
+    named::list::<servo_engine::Schedule, _>(&app, "schedules", &query, known).await
 }
 
 /// Creates a schedule that no code declares.
@@ -94,22 +80,21 @@ pub(super) async fn create(
     Command { body, caller }: Command<ScheduleBody>,
 ) -> Result<Response<Body>, Problem> {
     let (name, expected) = (body.name.clone(), body.expected_state_version);
-    change(&app, name, expected, ScheduleChange::Create(Arc::new(body.into())), caller).await
+    named::define(&app, name, expected, ScheduleChange::Create(Arc::new(body.into())), caller).await
 }
 
 /// A schedule, by its name or its id.
 #[utoipa::path(
     get, path = "/orchestration/schedules/{schedule}", operation_id = "get_schedule", tag = "schedules",
-    params(("schedule" = String, Path), Wait), responses((status = 200, body = Schedule), Problems)
+    params(("schedule" = String, Path), Wait, Conditional), responses((status = 200, body = Schedule), Problems)
 )]
 pub(super) async fn show(
     State(app): State<Shared>,
     Path(name): Path<String>,
+    known: Known,
     Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Answer<Schedule>, Problem> {
-    let wanted = name.clone();
-    let found = app.workspace().read(move |state| state.schedule(&wanted).map(Schedule::from)).await?;
-    found.map(Answer).ok_or_else(|| unknown(name))
+) -> Result<Tagged<Schedule>, Problem> {
+    named::show::<servo_engine::Schedule, _>(&app, name, known).await
 }
 
 /// Gives a schedule that was created over the API another definition.
@@ -123,13 +108,9 @@ pub(super) async fn redefine(
     Path(name): Path<String>,
     Command { body, caller }: Command<ScheduleBody>,
 ) -> Result<Response<Body>, Problem> {
-    let (wanted, new_name) = (name.clone(), body.name.clone());
-    let known = app.workspace().read(move |state| state.schedule(&wanted).map(|it| it.name.clone())).await?;
-    if known.as_deref().is_some_and(|known| known != new_name) {
-        return Err(Problem::invalid("name", "a schedule keeps its name; create another one"));
-    }
+    named::keeps_name::<servo_engine::Schedule>(&app, "a schedule", &name, &body.name).await?;
     let expected = body.expected_state_version;
-    change(&app, name, expected, ScheduleChange::Redefine(Arc::new(body.into())), caller).await
+    named::define(&app, name, expected, ScheduleChange::Redefine(Arc::new(body.into())), caller).await
 }
 
 /// Deletes a schedule that was created over the API. Its ticks stay.
@@ -143,7 +124,7 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, ScheduleChange::Remove, caller).await
+    named::change(&app, name, body.expected_state_version, ScheduleChange::Remove, caller).await
 }
 
 /// Pauses a schedule: its ticks are recorded as skipped.
@@ -157,7 +138,7 @@ pub(super) async fn pause(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, ScheduleChange::Pause, caller).await
+    named::change(&app, name, body.expected_state_version, ScheduleChange::Pause, caller).await
 }
 
 /// Resumes a schedule.
@@ -171,7 +152,7 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, ScheduleChange::Resume, caller).await
+    named::change(&app, name, body.expected_state_version, ScheduleChange::Resume, caller).await
 }
 
 /// Makes a tick now, beside those by the clock.
@@ -229,7 +210,7 @@ pub(super) async fn preview(
     match found.await? {
         Some(Ok(next)) => Ok(Answer(next)),
         Some(Err(problem)) => Err(Problem::invalid("schedule", problem)),
-        None => Err(unknown(name)),
+        None => Err(servo_engine::Schedule::unknown(name).into()),
     }
 }
 
@@ -246,10 +227,7 @@ pub(super) async fn ticks(
 ) -> Result<Answer<TickPage>, Problem> {
     let statuses = states(query.status.as_deref(), TickStatus::from_name)?;
     let (since, until) = (time("since", query.since.as_deref())?, time("until", query.until.as_deref())?);
-    let wanted = name.clone();
-    // Those of one that was removed can be looked at for as long as somebody knows its name.
-    let id = app.workspace().read(move |state| state.schedule_id(&wanted)).await?;
-    let id = id.ok_or_else(|| unknown(name))?;
+    let id = named::id::<servo_engine::Schedule>(&app, name).await?;
     let list_name = format!("ticks {id} {since:?} {until:?} {statuses:?}");
     let list = List::open(&app.api.keys, list_name, query.limit, query.cursor.as_deref())?;
     let accepts = |row: &ScheduleTickRow| {
@@ -276,22 +254,6 @@ async fn evaluated(app: &Shared, schedule: &str) -> Result<Option<EvaluationResu
             Err(Refusal::CannotTrigger { name: schedule.to_owned(), problem }.into())
         }
     }
-}
-
-async fn change(
-    app: &Shared,
-    schedule: String,
-    expected_state_version: Option<u64>,
-    change: ScheduleChange,
-    caller: Caller,
-) -> Result<Response<Body>, Problem> {
-    let request = ChangeSchedule { schedule, expected_state_version, change, caller: caller.clone() };
-    let work = async { Ok(Accepted::from(app.workspace().change_schedule(request).await?)) };
-    app.once(caller, work, async |known| Ok(known.change().into())).await
-}
-
-fn unknown(name: String) -> Problem {
-    Refusal::UnknownSchedule { name }.into()
 }
 
 pub(super) fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {

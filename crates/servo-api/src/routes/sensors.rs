@@ -14,35 +14,26 @@ use servo_engine::evaluation::{
 };
 use servo_engine::rows::SensorEvalRow;
 use servo_engine::{
-    Caller, ChangeSensor, EvaluatedByHand, Principal, PushMessage, Refusal, SensorChange, SensorKind,
+    Caller, EvaluatedByHand, Principal, PushMessage, Refusal, ResetCursor, SensorChange, SensorKind,
     SensorStatus,
 };
 use utoipa::IntoParams;
 
+use super::named;
 use super::runs::states;
 use super::schedules::time;
 use crate::access::{ANYBODY, Actor};
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
+use crate::etag::{Conditional, Known, Tagged};
 use crate::extract::{Command, NoQuery, Path, Pushed, Query};
-use crate::pages::{List, Page};
+use crate::pages::{List, Page, PageQuery};
 use crate::problem::{Code, Problem};
 use crate::push;
 use crate::views::{
     Accepted, EvaluateBody, PushBody, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvalPage,
     SensorEvaluation, SensorPage, VersionBody,
 };
-
-/// Query of the list of sensors.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct SensorsQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
 
 /// Query of the evaluations of a sensor.
 #[derive(Deserialize, IntoParams)]
@@ -64,19 +55,14 @@ pub(super) struct EvalsQuery {
 /// Lists sensors, by name.
 #[utoipa::path(
     get, path = "/orchestration/sensors", operation_id = "list_sensors", tag = "sensors",
-    params(SensorsQuery, Wait), responses((status = 200, body = SensorPage), Problems)
+    params(PageQuery, Wait, Conditional), responses((status = 200, body = SensorPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    Query(query): Query<SensorsQuery>,
-) -> Result<Answer<SensorPage>, Problem> {
-    let list = List::open(&app.api.keys, "sensors".to_owned(), query.limit, query.cursor.as_deref())?;
-    let (after, wanted) = (list.after.clone(), list.wanted());
-    let found = app.workspace().read(move |state| {
-        let rest = state.sensors().filter(|it| after.as_deref().is_none_or(|after| &*it.name > after));
-        rest.take(wanted).map(Sensor::from).collect::<Vec<_>>()
-    });
-    Ok(Answer(Page::of(found.await?, &list, |sensor| sensor.name.clone())))
+    known: Known,
+    Query(query): Query<PageQuery>,
+) -> Result<Tagged<SensorPage>, Problem> {
+    named::list::<servo_engine::Sensor, _>(&app, "sensors", &query, known).await
 }
 
 /// Creates a sensor that no code declares: one that is told something and requests a selection.
@@ -89,20 +75,37 @@ pub(super) async fn create(
     Command { body, caller }: Command<SensorBody>,
 ) -> Result<Response<Body>, Problem> {
     let (name, expected) = (body.name.clone(), body.expected_state_version);
-    change(&app, name, expected, SensorChange::Create(Arc::new(body.into())), caller).await
+    named::define(&app, name, expected, SensorChange::Create(Arc::new(body.into())), caller).await
 }
 
 /// A sensor, by its name or its id.
 #[utoipa::path(
     get, path = "/orchestration/sensors/{sensor}", operation_id = "get_sensor", tag = "sensors",
-    params(("sensor" = String, Path), Wait), responses((status = 200, body = Sensor), Problems)
+    params(("sensor" = String, Path), Wait, Conditional), responses((status = 200, body = Sensor), Problems)
 )]
 pub(super) async fn show(
     State(app): State<Shared>,
     Path(name): Path<String>,
+    known: Known,
     Query(NoQuery {}): Query<NoQuery>,
-) -> Result<Answer<Sensor>, Problem> {
-    Ok(Answer(Sensor::from(&found(&app, &name).await?)))
+) -> Result<Tagged<Sensor>, Problem> {
+    named::show::<servo_engine::Sensor, _>(&app, name, known).await
+}
+
+/// Gives a sensor that was created over the API another definition. Its cursor and the messages that wait stay.
+#[utoipa::path(
+    put, path = "/orchestration/sensors/{sensor}", operation_id = "change_sensor", tag = "sensors",
+    params(("sensor" = String, Path), IdempotencyKey), request_body = SensorBody,
+    responses((status = 202, body = Accepted), Problems)
+)]
+pub(super) async fn redefine(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    Command { body, caller }: Command<SensorBody>,
+) -> Result<Response<Body>, Problem> {
+    named::keeps_name::<servo_engine::Sensor>(&app, "a sensor", &name, &body.name).await?;
+    let expected = body.expected_state_version;
+    named::define(&app, name, expected, SensorChange::Redefine(Arc::new(body.into())), caller).await
 }
 
 /// Deletes a sensor that was created over the API. Its evaluations stay.
@@ -116,7 +119,7 @@ pub(super) async fn delete(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, SensorChange::Remove, caller).await
+    named::change(&app, name, body.expected_state_version, SensorChange::Remove, caller).await
 }
 
 /// Pauses a sensor: it is not evaluated, and messages to it wait.
@@ -130,7 +133,7 @@ pub(super) async fn pause(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, SensorChange::Pause, caller).await
+    named::change(&app, name, body.expected_state_version, SensorChange::Pause, caller).await
 }
 
 /// Resumes a sensor.
@@ -144,7 +147,7 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     Command { body, caller }: Command<VersionBody>,
 ) -> Result<Response<Body>, Problem> {
-    change(&app, name, body.expected_state_version, SensorChange::Resume, caller).await
+    named::change(&app, name, body.expected_state_version, SensorChange::Resume, caller).await
 }
 
 /// Sets the cursor of a sensor, or removes it.
@@ -159,7 +162,8 @@ pub(super) async fn reset_cursor(
     Command { body, caller }: Command<ResetCursorBody>,
 ) -> Result<Response<Body>, Problem> {
     let cursor = body.cursor.map(Into::into);
-    change(&app, name, body.expected_state_version, SensorChange::ResetCursor(cursor), caller).await
+    named::change(&app, name, body.expected_state_version, SensorChange::Own(ResetCursor(cursor)), caller)
+        .await
 }
 
 /// Sends a message to a sensor. Answered when it is durable; the same message again changes nothing.
@@ -214,6 +218,7 @@ pub(super) async fn evaluate(
     Path(name): Path<String>,
     Command { body, caller }: Command<EvaluateBody>,
 ) -> Result<Answer<SensorEvaluation>, Problem> {
+    app.current_code().await?;
     let mut sensor = found(&app, &name).await?;
     if body.cursor.is_some() && !body.dry_run {
         let advice = "is for a dry run; set the cursor with reset-cursor first";
@@ -261,10 +266,7 @@ pub(super) async fn evals(
 ) -> Result<Answer<SensorEvalPage>, Problem> {
     let statuses = states(query.status.as_deref(), SensorStatus::from_name)?;
     let (since, until) = (time("since", query.since.as_deref())?, time("until", query.until.as_deref())?);
-    let wanted = name.clone();
-    // Those of one that was removed can be looked at for as long as somebody knows its name.
-    let id = app.workspace().read(move |state| state.sensor_id(&wanted)).await?;
-    let id = id.ok_or(Refusal::UnknownSensor { name })?;
+    let id = named::id::<servo_engine::Sensor>(&app, name).await?;
     let list_name = format!("evals {id} {since:?} {until:?} {statuses:?}");
     let list = List::open(&app.api.keys, list_name, query.limit, query.cursor.as_deref())?;
     let accepts = |row: &SensorEvalRow| {
@@ -361,16 +363,4 @@ async fn found(app: &Shared, name: &str) -> Result<servo_engine::Sensor, Problem
     let wanted = name.to_owned();
     let found = app.workspace().read(move |state| state.sensor(&wanted).cloned()).await?;
     Ok(found.ok_or_else(|| Refusal::UnknownSensor { name: name.to_owned() })?)
-}
-
-async fn change(
-    app: &Shared,
-    sensor: String,
-    expected_state_version: Option<u64>,
-    change: SensorChange,
-    caller: Caller,
-) -> Result<Response<Body>, Problem> {
-    let request = ChangeSensor { sensor, expected_state_version, change, caller: caller.clone() };
-    let work = async { Ok(Accepted::from(app.workspace().change_sensor(request).await?)) };
-    app.once(caller, work, async |known| Ok(known.change().into())).await
 }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 
-use crate::answer::{Answer, Problems};
+use crate::answer::{Answer, FreshTables, Problems};
 use crate::app::{Shared, SqlQuery};
-use crate::extract::{Json, NoQuery, Query};
+use crate::extract::{Fresh, Json, NoQuery, Query};
 use crate::problem::{Code, Problem};
 use crate::views::{SqlBody, SqlResult, SqlTables};
 
@@ -23,10 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs a query. It ends when nobody waits for it any more.
 #[utoipa::path(
     post, path = "/sql", operation_id = "run_sql", tag = "sql",
-    request_body = SqlBody, responses((status = 200, body = SqlResult), Problems)
+    params(FreshTables), request_body = SqlBody, responses((status = 200, body = SqlResult), Problems)
 )]
 pub(super) async fn run(
     State(app): State<Shared>,
+    fresh: Fresh,
     Json(body): Json<SqlBody>,
 ) -> Result<Answer<SqlResult>, Problem> {
     if body.query.trim().is_empty() {
@@ -41,8 +42,7 @@ pub(super) async fn run(
         let detail = "this server has no Python that could run SQL; use servo sql where the workspace is";
         return Err(Problem::new(Code::InvalidProject, detail));
     };
-    // Rows that come later are in the next answer.
-    let _late = tokio::time::timeout(PATIENCE, app.tables_written()).await;
+    fresh.tables(&app, Some(PATIENCE)).await?;
     let (started, allowed) = (Instant::now(), Duration::from_secs(u64::from(seconds)));
     let query = SqlQuery { text: body.query, max_rows, max_bytes: MAX_BYTES, timeout: allowed };
     let mut result = tokio::select! {

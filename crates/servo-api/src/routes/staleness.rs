@@ -1,4 +1,4 @@
-//! What is stale, and why.
+//! Stale partitions, and why each is stale.
 
 use std::collections::BTreeMap;
 
@@ -158,7 +158,7 @@ impl StalePage<'_> {
     }
 }
 
-/// What to explain.
+/// Query of an explanation.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

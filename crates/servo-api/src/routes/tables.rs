@@ -12,7 +12,6 @@ use crate::views::Tables;
 
 /// How long the tables may take to be written.
 const PATIENCE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(10);
 
 /// Return how far the tables go. Answers when they hold everything that was durable when it was asked.
 #[utoipa::path(
@@ -33,18 +32,6 @@ impl App {
         tokio::select! {
             tables = tokio::time::timeout(PATIENCE, self.tables_written()) => tables.map_err(late)?,
             () = self.closed() => Err(servo_runtime::Error::Stopped.into()),
-        }
-    }
-
-    /// Waits until the tables hold everything that is durable now.
-    pub(super) async fn tables_written(&self) -> Result<Tables, Problem> {
-        let durable = self.workspace().read(|state| state.head().seq).await?;
-        loop {
-            let tables = Tables::of(self.workspace().manifest().as_deref());
-            if tables.last_seq >= durable {
-                return Ok(tables);
-            }
-            tokio::time::sleep(POLL).await;
         }
     }
 }

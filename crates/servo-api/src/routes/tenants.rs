@@ -1,32 +1,19 @@
 //! Tenants, their workspaces and their limits.
 
 use axum::extract::State;
-use serde::Deserialize;
 use servo_access::{ControlCommand, ControlRefusal, Permission, Scope};
 use servo_core::{TenantId, WorkspaceId};
-use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems};
 use crate::app::{App, Shared};
 use crate::authentication::Authenticated;
 use crate::extract::{Json, NoQuery, Path, Query};
-use crate::pages::{List, Page};
+use crate::pages::{Page, PageQuery};
 use crate::problem::{Code, Problem};
 use crate::views::{
     QuotasBody, ServerChanged, Tenant, TenantBody, TenantPage, TenantQuotas, WorkspaceBody, WorkspaceInfo,
     WorkspaceInfoPage,
 };
-
-/// Query of a list of tenants or workspaces.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct PageQuery {
-    /// Page size, at most 100; 25 by default.
-    limit: Option<usize>,
-    /// Cursor, as the page before returned it.
-    cursor: Option<String>,
-}
 
 /// Tenants that the caller looks after, by name.
 #[utoipa::path(
@@ -39,7 +26,7 @@ pub(super) async fn list(
     Query(query): Query<PageQuery>,
 ) -> Result<Answer<TenantPage>, Problem> {
     let state = app.api_keys()?.control().state();
-    let list = List::open(&app.api.keys, "tenants".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "tenants".to_owned())?;
     let after = list.after.clone();
     let rest = state.tenants().filter(|(name, _)| after.as_deref().is_none_or(|after| name.as_str() > after));
     let mine = rest.filter(|(name, _)| looks_after(&who, name));
@@ -117,8 +104,8 @@ pub(super) async fn quotas(
     }
 }
 
-/// Changes limits of a tenant. They hold for each of its workspaces at once; `max_queued_tasks`, `max_daily_runs` and
-/// `fairness_weight` are recorded only.
+/// Changes limits of a tenant. They hold for each of its workspaces at once; `fairness_weight` is its share of the slots
+/// of the server, in thousandths of an ordinary one.
 #[utoipa::path(
     patch, path = "/admin/tenants/{tenant}/quotas", operation_id = "change_quotas", tag = "admin",
     params(("tenant" = String, Path)), request_body = QuotasBody,
@@ -149,7 +136,7 @@ pub(super) async fn workspaces(
     Query(query): Query<PageQuery>,
 ) -> Result<Answer<WorkspaceInfoPage>, Problem> {
     let state = app.api_keys()?.control().state();
-    let list = List::open(&app.api.keys, "workspaces".to_owned(), query.limit, query.cursor.as_deref())?;
+    let list = query.open(&app.api.keys, "workspaces".to_owned())?;
     let place = |it: &WorkspaceInfo| format!("{}/{}", it.tenant, it.workspace);
     let after = list.after.clone();
     let rest = WorkspaceInfo::all(&state).filter(|it| {

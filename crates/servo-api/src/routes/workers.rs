@@ -11,13 +11,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use futures::FutureExt;
 use servo_access::{KeyHash, parse_key};
 use servo_core::EventId;
+use servo_core::planted::{self, Mistake};
 use servo_engine::{Attempt, Refusal, Report};
-use servo_queue::{
-    Delivery, Envelope, FinishedReply, Keyring, QueueError, SignedEnvelope, StartedReply, TaskClaims,
-};
+use servo_queue::{Delivery, FinishedReply, Keyring, QueueError, SignedEnvelope, StartedReply, TaskClaims};
 use servo_runtime::Error;
+use servo_store::within;
 
 use super::registration::may_take;
 use crate::access::{TaskToken, WorkerSecret};
@@ -66,7 +67,7 @@ pub(super) async fn lease(
     let wait = Duration::from_millis(body.wait_ms).min(MAX_WAIT);
     let received = tokio::select! {
         biased;
-        received = tokio::time::timeout(wait, app.api.queue.receive(&queues, body.slots)) => received.ok(),
+        received = within(app.timers(), wait, app.api.queue.receive(&queues, body.slots)) => received,
         () = app.closed() => None,
     };
     let Some(deliveries) = received else { return Ok(StatusCode::NO_CONTENT.into_response()) };
@@ -180,9 +181,19 @@ async fn granted(app: &Shared, worker_key: &str, deliveries: Vec<Delivery>) -> V
         match app.api.keys.open(&delivery.envelope, app.workspace().now()) {
             Ok(mut envelope) => {
                 // The token in the queue lives as long as the message; the worker's own is short-lived.
-                envelope.task_token = app.workspace().task_token(claims_of(&envelope));
+                let claims = envelope.claims(&envelope.task_key, envelope.attempt, envelope.attempt_id);
+                let mut followers = std::mem::take(&mut envelope.followers);
+                for follower in &mut followers {
+                    let (key, number) = (&follower.task_key, follower.attempt);
+                    let claims = envelope.claims(key, number, follower.attempt_id);
+                    follower.task_token = app.workspace().task_token(claims);
+                }
+                (envelope.task_token, envelope.followers) = (app.workspace().task_token(claims), followers);
                 envelopes.push(keys.seal(&envelope));
                 app.leases.grant(envelope.attempt_id, delivery);
+                if planted::has(Mistake::LeaseSettledAtOnce) {
+                    app.leases.settle(envelope.attempt_id).await;
+                }
                 attempts.push(Attempt {
                     run_id: envelope.run_id,
                     task_key: envelope.task_key,
@@ -198,26 +209,15 @@ async fn granted(app: &Shared, worker_key: &str, deliveries: Vec<Delivery>) -> V
             }
         }
     }
-    tokio::spawn(expire(app.clone(), attempts));
+    app.workspace().spawner().spawn(expire(app.clone(), attempts).boxed());
     envelopes
-}
-
-fn claims_of(envelope: &Envelope) -> TaskClaims {
-    TaskClaims {
-        tenant: envelope.tenant_id.clone(),
-        workspace: envelope.workspace_id.clone(),
-        run_id: envelope.run_id,
-        task_key: envelope.task_key.clone(),
-        attempt: envelope.attempt,
-        attempt_id: envelope.attempt_id,
-        expires_at: envelope.expires_at,
-    }
 }
 
 /// Gives to others what a worker was given and has not asked to begin in time, unless nobody is to begin it any more.
 async fn expire(app: Shared, attempts: Vec<Attempt>) {
     tokio::select! {
-        () = tokio::time::sleep(app.api.lease) => {}
+        biased;
+        () = app.timers().sleep(app.api.lease) => {}
         () = app.closed() => return,
     }
     for Attempt { run_id, task_key, attempt, attempt_id } in attempts {
@@ -227,6 +227,7 @@ async fn expire(app: Shared, attempts: Vec<Attempt>) {
         });
         match waits.await {
             Ok(false) => app.leases.settle(attempt_id).await,
+            Ok(true) if planted::has(Mistake::LeaseForgotten) => {}
             Ok(true) | Err(_) => app.leases.expire(attempt_id).await,
         }
     }

@@ -39,10 +39,17 @@ pub struct Admission {
     pub runs_queued: u64,
     /// Setting `max_queued_runs`.
     pub max_queued_runs: u64,
+    /// Runs that were asked for today; a day begins at 00:00 UTC.
+    pub runs_today: u64,
+    /// Setting `max_daily_runs`; absent if there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_daily_runs: Option<u64>,
     /// Tasks that workers are at.
     pub tasks_running: u64,
     /// Tasks on their way to a worker.
     pub tasks_dispatched: u64,
+    /// Setting `max_queued_tasks`.
+    pub max_queued_tasks: u64,
     /// Ready tasks without a slot.
     pub tasks_waiting: u64,
     /// Setting `max_concurrent_tasks`.
@@ -170,7 +177,7 @@ impl From<WhyRun> for Why {
 }
 
 impl Admission {
-    pub(crate) fn of(state: &State) -> Self {
+    pub(crate) fn of(state: &State, now: Timestamp) -> Self {
         let (load, settings) = (why::load(state), state.settings());
         Self {
             paused: state.pauses().filter(|row| row.paused).map(Pause::from).collect(),
@@ -178,8 +185,11 @@ impl Admission {
             max_concurrent_runs: u64::from(settings.max_concurrent_runs),
             runs_queued: load.runs_queued as u64,
             max_queued_runs: u64::from(settings.max_queued_runs),
+            runs_today: state.runs_on_day(now),
+            max_daily_runs: settings.max_daily_runs.map(u64::from),
             tasks_running: load.tasks_running as u64,
             tasks_dispatched: load.tasks_dispatched as u64,
+            max_queued_tasks: u64::from(settings.max_queued_tasks),
             tasks_waiting: load.tasks_waiting as u64,
             max_concurrent_tasks: u64::from(settings.max_concurrent_tasks),
             pools: load

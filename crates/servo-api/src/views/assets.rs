@@ -74,6 +74,20 @@ pub struct Asset {
     /// Its tasks that have not ended; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<AssetActivity>,
+    /// What has it made without anybody asking: its condition, and schedules and sensors whose selection has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub automation: Vec<AssetAutomation>,
+}
+
+/// Something that has an asset made without anybody asking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AssetAutomation {
+    /// `condition`, `schedule` or `sensor`.
+    pub kind: String,
+    /// Name of the schedule or sensor; the condition as it could be written in Python.
+    pub name: String,
+    /// Whether it is paused.
+    pub paused: bool,
 }
 
 /// Tasks of an asset that have not ended.
@@ -223,6 +237,10 @@ pub struct AssetHealth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<GatingDecisionName>)]
     pub last_gating_decision: Option<GatingDecision>,
+    /// How long the newest attempts ran that made it, in milliseconds, oldest first; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<u64>)]
+    pub durations_ms: Vec<Millis>,
 }
 
 impl From<&AssetState> for AssetHealth {
@@ -237,6 +255,7 @@ impl From<&AssetState> for AssetHealth {
             last_check_at: check.map(|it| it.at),
             last_check_passed: check.map(|it| it.passed),
             last_gating_decision: check.map(|it| it.decision),
+            durations_ms: state.durations().collect(),
         }
     }
 }
@@ -332,6 +351,7 @@ impl Asset {
             freshness: None,
             stale: None,
             active: None,
+            automation: Vec::new(),
         }
     }
 }

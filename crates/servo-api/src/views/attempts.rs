@@ -116,7 +116,25 @@ impl Attempt {
         let past: &[PastAttempt] = row.past_attempts.as_ref().map_or(&[], |past| past);
         // One that waits to be tried again is among the past ones already, with everything that is known of it.
         let newest = newest.filter(|newest| !past.iter().any(|past| past.attempt == newest.attempt));
-        let past = past.iter().rev().map(|past| Self {
+        newest.into_iter().chain(past.iter().rev().map(Self::from)).collect()
+    }
+
+    /// Attempts that ended without ending their task, oldest first, as lists and streams show them.
+    pub(crate) fn past_in_brief(past: &[PastAttempt]) -> Vec<Self> {
+        let brief = |past: &PastAttempt| {
+            let mut attempt = Self { usage: None, ..Self::from(past) };
+            if let Some(error) = &mut attempt.error {
+                error.traceback = None;
+            }
+            attempt
+        };
+        past.iter().map(brief).collect()
+    }
+}
+
+impl From<&PastAttempt> for Attempt {
+    fn from(past: &PastAttempt) -> Self {
+        Self {
             attempt: past.attempt,
             attempt_id: past.attempt_id,
             transition_reason: past.reason,
@@ -125,8 +143,7 @@ impl Attempt {
             worker_id: past.worker_id.as_ref().map(ToString::to_string),
             error: past.error.as_deref().map(Failure::from),
             usage: past.usage.map(Usage::from),
-        });
-        newest.into_iter().chain(past).collect()
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
+    Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, CheckResult, Condition,
     ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
     Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Session, Task, Tenant, Tick, VisibleWorkspace,
     WorkspaceInfo,
@@ -18,6 +18,8 @@ pub type TaskPage = Page<Task>;
 pub type ActPage = Page<Act>;
 /// Assets.
 pub type AssetPage = Page<Asset>;
+/// Results of checks.
+pub type CheckResultPage = Page<CheckResult>;
 /// Assets that have a freshness policy.
 pub type AssetFreshnessPage = Page<AssetFreshness>;
 /// Partitions of an asset.

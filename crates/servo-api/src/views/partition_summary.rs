@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 /// Counts of partitions by status in equal ranges of their order.
 ///
-/// Of partitions with two dimensions one of few values is laid out as rows, and ranges go along the other.
+/// Of partitions with two dimensions one of few values is laid out as rows, and ranges go along the other, unless
+/// dimensions are asked for by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionSummary {
     /// Number of positions along the ranges.
@@ -25,6 +26,18 @@ pub struct PartitionSummary {
     pub rows: Vec<String>,
     /// Ranges in their order, and within each its rows.
     pub buckets: Vec<PartitionBucket>,
+    /// Labels of the ranges, if dimensions were asked for: the first value, or `FIRST..LAST`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Number of positions along the rows, if a dimension was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_total: Option<u64>,
+    /// Positions in a row, if a dimension was asked for; the last one may have fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_step: Option<u64>,
+    /// Dimensions besides those that were asked for: a bucket has all of their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summed: Vec<String>,
 }
 
 /// Partitions of one range in one row.

@@ -37,6 +37,45 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
+/// The plan that a run follows, by asset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunPlan {
+    /// Equal plans, equal fingerprint; absent before the run is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// How many stages there are: tasks of a stage wait only for earlier stages.
+    pub stages: u32,
+    /// Number of its tasks.
+    pub tasks: u32,
+    /// Its assets, in the order of their first stages, then of their keys; at most 1,000.
+    pub steps: Vec<PlanStep>,
+    /// Assets that are left out of `steps`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_steps: u32,
+    /// The chain of tasks that decided when the run ended: each waited last for the one before it. Names of tasks in
+    /// addresses, in the order in which they ran; empty before anything has begun.
+    pub critical_path: Vec<String>,
+}
+
+/// An asset of the plan of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlanStep {
+    /// `namespace/name`.
+    pub asset_key: String,
+    /// Number of its tasks.
+    pub tasks: u32,
+    /// Stage of the first of them, from 1.
+    pub first_stage: u32,
+    /// Stage of the last of them.
+    pub last_stage: u32,
+    /// Assets of the plan whose tasks they wait for, as `namespace/name`.
+    pub upstream: Vec<String>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 /// Partitions of an asset that were asked for and are not planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkippedPartitions {
@@ -78,6 +117,9 @@ pub struct PlannedTask {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
+    /// Whether one call of the function makes this and all other partitions of the asset in the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single_call: bool,
     /// From 1.
     pub stage: u32,
     /// Every reason for it.
@@ -125,6 +167,9 @@ pub struct PlannedInput {
     pub materialized: u64,
     /// Number of the others that were never materialized.
     pub never_materialized: u64,
+    /// Whether those are left out, and only the rest is read: `servo.available()`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub available: bool,
 }
 
 impl From<Preview> for Plan {
@@ -136,8 +181,14 @@ impl From<Preview> for Plan {
         let mut warnings = Warnings::default();
         let tasks = planned.tasks.iter().zip(planned.plan.tasks().iter()).map(|(task, spec)| {
             for input in &task.inputs {
-                if let Some((first, count)) = &input.never_materialized {
-                    warnings.never(&spec.task_key, &key(&input.asset), first.as_ref(), *count);
+                match &input.never_materialized {
+                    Some((_, count)) if input.available => {
+                        warnings.left_out(&spec.task_key, &key(&input.asset), *count, input.partitions.len());
+                    }
+                    Some((first, count)) => {
+                        warnings.never(&spec.task_key, &key(&input.asset), first.as_ref(), *count);
+                    }
+                    None => {}
                 }
             }
             PlannedTask {
@@ -146,6 +197,7 @@ impl From<Preview> for Plan {
                 asset_keys: task.assets.iter().map(key).collect(),
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
+                single_call: spec.options.single_call,
                 stage: task.stage + 1,
                 why: planned.reasons(task).map(why).collect(),
                 upstream: spec.upstream.clone(),
@@ -210,6 +262,7 @@ impl PlannedInput {
             in_run: input.in_run,
             materialized: input.materialized,
             never_materialized: input.never_materialized.as_ref().map_or(0, |(_, never)| count(*never)),
+            available: input.available,
         }
     }
 }
@@ -265,15 +318,25 @@ struct Warnings {
 
 impl Warnings {
     fn never(&mut self, task: &TaskKey, asset: &AssetKey, first: Option<&PartitionKey>, count: u128) {
+        let which = first.map(|first| format!(" {first}")).unwrap_or_default();
+        let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        self.say(task, &format!("{asset}{which}{others}, which was never materialized"));
+    }
+
+    fn left_out(&mut self, task: &TaskKey, asset: &AssetKey, never: u128, all: u128) {
+        self.say(
+            task,
+            &format!("{asset} without {never} of {all} partitions, which were never materialized"),
+        );
+    }
+
+    fn say(&mut self, task: &TaskKey, read: &str) {
         if self.said.len() >= MAX_WARNINGS {
             self.more += 1;
             return;
         }
-        let which = first.map(|first| format!(" {first}")).unwrap_or_default();
-        let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
         let partition = task.partition().map(|partition| format!(" {partition}")).unwrap_or_default();
-        let reader = format!("{}{partition}", task.asset());
-        self.said.push(format!("{reader} reads {asset}{which}{others}, which was never materialized"));
+        self.said.push(format!("{}{partition} reads {read}", task.asset()));
     }
 
     fn finish(mut self) -> Vec<String> {

@@ -247,6 +247,13 @@ impl PartitionsBody {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The choice of a schedule. Its ticks request the newest partitions anyway, and of assets without any they must not
+    /// ask for some.
+    pub(super) fn of_ticks(self) -> PartitionChoice {
+        let newest = Self { latest: true, ..Self::default() };
+        if self == newest { PartitionChoice::default() } else { self.into() }
+    }
 }
 
 impl From<PartitionChoice> for PartitionsBody {

@@ -39,6 +39,9 @@ pub struct Schedule {
     #[schema(value_type = BTreeMap<String, Value>)]
     pub config: BTreeMap<String, Value>,
     pub priority: i32,
+    /// The partitions that its ticks request; the newest complete one of each asset if absent.
+    #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
+    pub partitions: PartitionsBody,
     pub catchup_window_minutes: u32,
     pub max_catchup_ticks: u32,
     pub catch_up_on_resume: bool,
@@ -145,6 +148,10 @@ pub struct ScheduleBody {
     /// Higher runs first.
     #[serde(default)]
     pub priority: i32,
+    /// Which partitions its ticks request, as of the time at which they were due; the newest complete one of each asset
+    /// unless given. A tick that finds none of them to make is skipped.
+    #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
+    pub partitions: PartitionsBody,
     /// Whether it starts running when it is created; true unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -214,6 +221,7 @@ impl From<&servo_engine::Schedule> for Schedule {
             tags: definition.tags.clone(),
             config: values(&definition.config),
             priority: definition.priority,
+            partitions: definition.partitions.clone().into(),
             catchup_window_minutes: definition.catchup_window_minutes,
             max_catchup_ticks: definition.max_catchup_ticks,
             catch_up_on_resume: definition.catch_up_on_resume,
@@ -226,6 +234,30 @@ impl From<&servo_engine::Schedule> for Schedule {
             next_tick_at: schedule.next_tick_at,
             failures: schedule.failures,
             last_error: schedule.last_error.clone(),
+        }
+    }
+}
+
+impl Schedule {
+    /// A request for the definition that it has, to be sent with changes.
+    pub fn to_body(&self) -> ScheduleBody {
+        ScheduleBody {
+            name: self.name.clone(),
+            cron: self.cron.clone(),
+            timezone: Some(self.timezone.clone()),
+            selection: self.selection.clone().unwrap_or_default(),
+            description: self.description.clone(),
+            tags: self.tags.clone(),
+            config: self.config.clone(),
+            priority: self.priority,
+            partitions: self.partitions.clone(),
+            enabled: None,
+            catch_up_on_resume: self.catch_up_on_resume,
+            catchup_window_minutes: Some(self.catchup_window_minutes),
+            max_catchup_ticks: Some(self.max_catchup_ticks),
+            if_running: serde_json::from_value(self.if_running.clone().into()).unwrap_or_default(),
+            expected_state_version: Some(self.state_version),
+            client_request_id: None,
         }
     }
 }
@@ -264,6 +296,7 @@ impl From<ScheduleBody> for ScheduleDef {
             description: body.description,
             tags: body.tags,
             enabled: body.enabled.unwrap_or(true),
+            partitions: body.partitions.of_ticks(),
             catch_up_on_resume: body.catch_up_on_resume,
             config: texts(&body.config),
             priority: body.priority,

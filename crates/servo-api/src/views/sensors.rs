@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servo_core::{Millis, RunId, SensorId, Timestamp};
-use servo_engine::RunState;
-use servo_engine::definitions::{Location, SensorDef};
+use servo_engine::definitions::{Location, SecretDef, SensorDef, VerifyDef, VerifyScheme};
 use servo_engine::evaluation::{EvaluationResult, RequestSpec};
 use servo_engine::rows::SensorEvalRow;
+use servo_engine::{RunState, SensorKind};
 use utoipa::ToSchema;
 
 use super::schedules::{TickRun, is_zero, texts, values};
@@ -57,6 +57,9 @@ pub struct Sensor {
     /// Whether senders of messages have to prove who they are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifies: bool,
+    /// How they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<SensorVerify>,
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -125,6 +128,32 @@ pub struct SensorEval {
     pub output: Option<String>,
 }
 
+/// How senders of messages to a sensor prove who they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SensorVerify {
+    /// `token`: they show the secret; `github`, `stripe`: they sign with it as these do. `token` unless given.
+    #[serde(default = "token")]
+    #[schema(value_type = String)]
+    pub scheme: VerifyScheme,
+    /// Where the server finds the secret.
+    pub secret: SecretReference,
+}
+
+/// Where the server finds a secret; never its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretReference {
+    /// `env`, or `file` where code declares it.
+    pub provider: String,
+    /// The environment variable, which begins with `SERVO_SENSOR_` unless code declares it; or the file.
+    pub path: String,
+}
+
+fn token() -> VerifyScheme {
+    VerifyScheme::Token
+}
+
 /// A sensor to create: one that is told something, and has no function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -146,6 +175,9 @@ pub struct SensorBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub run_status: Vec<RunState>,
+    /// How senders of messages prove who they are; without it they show a key of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<SensorVerify>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -170,10 +202,20 @@ pub struct SensorBody {
     pub client_request_id: Option<String>,
 }
 
+/// The id of a message: a text, or a whole number, which is the same as its digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[allow(missing_docs)]
+pub enum MessageId {
+    Text(String),
+    Number(i64),
+}
+
 /// A message for a sensor, in the plainest of the forms that are taken.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PushBody {
     /// The id that the sender gave it: a message counts once.
+    #[schema(value_type = MessageId)]
     pub message_id: String,
     /// The payload, as JSON.
     #[serde(default)]
@@ -294,7 +336,7 @@ impl SensorEvaluation {
 impl From<&servo_engine::Sensor> for Sensor {
     fn from(sensor: &servo_engine::Sensor) -> Self {
         let definition = &sensor.definition;
-        let polls = definition.kind() == servo_engine::SensorKind::Poll;
+        let polls = definition.kind() == SensorKind::Poll;
         Self {
             sensor_id: sensor.id,
             name: sensor.name.to_string(),
@@ -314,6 +356,7 @@ impl From<&servo_engine::Sensor> for Sensor {
             all_of: definition.all_of,
             run_status: definition.run_status.iter().map(ToString::to_string).collect(),
             verifies: definition.verify.is_some(),
+            verify: definition.verify.as_ref().map(SensorVerify::from),
             created_at: sensor.created_at,
             defined_at: sensor.defined_at,
             last_evaluation_at: sensor.last_evaluation_at,
@@ -325,6 +368,42 @@ impl From<&servo_engine::Sensor> for Sensor {
             messages_dropped: sensor.messages_dropped,
             failures: sensor.failures,
             last_error: sensor.last_error.clone(),
+        }
+    }
+}
+
+impl From<&VerifyDef> for SensorVerify {
+    fn from(verify: &VerifyDef) -> Self {
+        let SecretDef { name: _, provider, path } = verify.secret.clone();
+        Self { scheme: verify.scheme, secret: SecretReference { provider, path } }
+    }
+}
+
+impl From<SensorVerify> for VerifyDef {
+    fn from(verify: SensorVerify) -> Self {
+        let SecretReference { provider, path } = verify.secret;
+        Self { scheme: verify.scheme, secret: SecretDef { name: "secret".to_owned(), provider, path } }
+    }
+}
+
+impl Sensor {
+    /// A request for the definition that it has, to be sent with changes.
+    pub fn to_body(&self) -> SensorBody {
+        SensorBody {
+            name: self.name.clone(),
+            selection: self.selection.clone().unwrap_or_default(),
+            push: self.kind == SensorKind::Push.name(),
+            on: self.on.clone(),
+            all_of: self.all_of,
+            run_status: self.run_status.iter().filter_map(|state| RunState::from_name(state)).collect(),
+            verify: self.verify.clone(),
+            description: self.description.clone(),
+            tags: self.tags.clone(),
+            config: self.config.clone(),
+            priority: self.priority,
+            enabled: None,
+            expected_state_version: Some(self.state_version),
+            client_request_id: None,
         }
     }
 }
@@ -373,7 +452,7 @@ impl From<SensorBody> for SensorDef {
             on: body.on,
             all_of: body.all_of,
             run_status: body.run_status,
-            verify: None,
+            verify: body.verify.map(VerifyDef::from),
         }
     }
 }

@@ -93,6 +93,10 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub materialization_id: Option<MaterializationId>,
+    /// Attempts that ended without ending it, oldest first, without tracebacks and usage. Only in lists and streams:
+    /// one task has all of its `attempts`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past_attempts: Vec<Attempt>,
     /// The newest event that changed it.
     #[schema(value_type = String)]
     pub row_version: EventId,
@@ -137,6 +141,12 @@ impl Task {
     }
 }
 
+impl From<servo_engine::Progress> for Progress {
+    fn from(progress: servo_engine::Progress) -> Self {
+        Self { ppm: progress.ppm, message: progress.message }
+    }
+}
+
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
         let (checks, checks_failed) = checks(&row);
@@ -173,6 +183,7 @@ impl From<TaskRow> for Task {
             checks_failed,
             late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
+            past_attempts: Attempt::past_in_brief(row.past_attempts.as_ref().map_or(&[], |past| past)),
             row_version: row.row_version,
         }
     }
@@ -192,6 +203,7 @@ fn is_zero(count: &u32) -> bool {
 impl From<TaskRow> for TaskDetail {
     fn from(row: TaskRow) -> Self {
         let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter().cloned());
-        Self { outputs: outputs.map(Output::from).collect(), attempts: Attempt::of(&row), task: row.into() }
+        let (outputs, attempts) = (outputs.map(Output::from).collect(), Attempt::of(&row));
+        Self { outputs, attempts, task: Task { past_attempts: Vec::new(), ..row.into() } }
     }
 }

@@ -50,6 +50,9 @@ pub struct RegisterBody {
     /// The contents of the challenge that it found in its storage; absent when it asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
+    /// Whether it waits to be called, and asks for nothing: each of its queues has to call its workers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listens: bool,
 }
 
 /// The result of a registration.
@@ -218,6 +221,33 @@ pub struct HeartbeatAnswer {
     /// The token to show from now on, when the one that was shown has little time left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_token: Option<String>,
+}
+
+/// Whether to continue, for a worker that reports by callback URLs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CallbackHeartbeatAnswer {
+    /// Whether to stop as soon as possible.
+    pub should_cancel: bool,
+    /// The queries to ask with from now on, when those that were shown have little time left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callbacks: Option<RenewedCallbacks>,
+}
+
+/// Queries for the callback URLs of an attempt: each is a reference relative to the URL of its name.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct RenewedCallbacks {
+    pub started: String,
+    pub heartbeat: String,
+    pub finished: String,
+    pub logs: String,
+}
+
+/// Secrets are never shown.
+impl std::fmt::Debug for RenewedCallbacks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RenewedCallbacks").finish_non_exhaustive()
+    }
 }
 
 // Describes `servo_engine::TaskError`, which is what is read and written.

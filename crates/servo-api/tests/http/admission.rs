@@ -5,7 +5,7 @@ use servo_api::Code;
 use servo_api::views::SettingsBody;
 use servo_engine::{SettingValue, Settings};
 
-use crate::support::{Harness, Setting};
+use crate::support::{Harness, Setting, eventually, project};
 
 #[tokio::test]
 async fn what_is_paused_waits_and_says_so_until_it_is_resumed() {
@@ -79,5 +79,42 @@ async fn settings_are_shown_with_origin_and_author_and_changed_all_or_none() {
     let refused = harness.client.change_settings(&bad).await.unwrap_err().to_string();
     assert!(refused.contains("setting heartbeat_timeout cannot be 1ms; it is from 5s to 1d"), "{refused}");
     assert_eq!(find(&harness.get("settings").await.ok(), "recent_runs")["value"], 7, "none of them");
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn queues_say_what_waits_for_them_since_when_and_who_serves_them() {
+    let root = tempfile::tempdir().unwrap();
+    let settings = Settings { push_limit: 0, ..Settings::default() };
+    let harness = Harness::with(root.path(), Setting { settings, ..Setting::default() }).await;
+    let mut manifest = project();
+    manifest["assets"][0]["queue"] = json!("gpu");
+    harness.post("deployments", &manifest).await.accepted();
+    let queue = async |name: &str| -> Value {
+        let all = harness.get("queues").await.ok();
+        let found = all["items"].as_array().unwrap().iter().find(|item| item["name"] == name).cloned();
+        found.unwrap_or_else(|| panic!("no {name} in {all}"))
+    };
+    let idle = json!({
+        "name": "gpu", "tasks_waiting": 0, "tasks_dispatched": 0, "tasks_running": 0, "workers": 0, "slots": 0, "free": 0,
+    });
+    assert_eq!(queue("gpu").await, idle, "a definition names it");
+    let run = harness.trigger("raw.orders").await.run_id;
+    let waits = queue("gpu").await;
+    assert_eq!((&waits["tasks_waiting"], &waits["tasks_dispatched"]), (&json!(1), &json!(0)));
+    let since: servo_core::Timestamp = waits["waiting_since"].as_str().unwrap().parse().unwrap();
+    assert!(since <= harness.workspace.now());
+    harness.post("pauses", &json!({ "scope": "queue:cpu", "reason": "too hot" })).await.accepted();
+    assert_eq!(queue("cpu").await["paused"]["reason"], "too hot");
+    let limit = json!({ "set": { "push_limit.gpu": 1 } });
+    let patch = harness.http.patch(harness.url("settings")).header("content-type", "application/json");
+    assert_eq!(patch.body(limit.to_string()).send().await.unwrap().status(), 202);
+    let handed_out = async || queue("gpu").await["tasks_dispatched"] == 1;
+    eventually("it is handed to a queue that calls its workers", handed_out).await;
+    let full = queue("gpu").await;
+    let figures = [&full["tasks_waiting"], &full["free"], &full["push_limit"]];
+    assert_eq!(figures, [&json!(0), &json!(0), &json!(1)]);
+    assert_eq!(harness.client.queues().await.unwrap().items[0].name, "cpu", "by name");
+    harness.post(&format!("runs/{run}/cancel"), &json!({})).await.accepted();
     harness.close().await;
 }

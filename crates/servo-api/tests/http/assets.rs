@@ -1,6 +1,6 @@
 //! Assets, partitions, deployments and reviews over HTTP.
 
-use crate::support::{Behaviour, Harness, Setting, layout, project, project_with_customers};
+use crate::support::{Answer, Behaviour, Harness, Setting, layout, project, project_with_customers};
 use serde_json::{Value, json};
 use servo_api::Code;
 use servo_api::client::{ClientError, ListOptions, all_pages};
@@ -234,5 +234,59 @@ async fn what_a_check_blocked_is_listed_approved_and_rejected() {
     harness.client.review(&clean, id, Verdict::Reject, &ReviewBody::default()).await.unwrap();
     assert_eq!(quarantine().await, []);
     assert_ne!(harness.client.asset(&clean).await.unwrap().latest.unwrap().materialization_id, id);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn definitions_that_have_not_changed_are_not_sent_again() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let mut manifest = project();
+    manifest["schedules"] = json!([{
+        "name": "nightly", "cron": "0 3 * * *", "selection": "raw.orders",
+        "location": { "file": "shop/assets.py", "line": 3 },
+    }]);
+    harness.post("deployments", &manifest).await.accepted();
+    let ask = async |path: &str, tag: Option<&str>| {
+        let mut request = harness.http.get(harness.url(path));
+        if let Some(tag) = tag {
+            request = request.header("if-none-match", tag);
+        }
+        Answer::of(request.send().await.unwrap()).await
+    };
+    let mut tags = std::collections::BTreeMap::new();
+    let paths = [
+        "assets",
+        "assets/raw/orders",
+        "deployments/current",
+        "orchestration/schedules",
+        "orchestration/schedules/nightly",
+        "orchestration/sensors",
+        "notifications",
+    ];
+    for path in paths {
+        let whole = ask(path, None).await;
+        let tag = whole.headers["etag"].to_str().unwrap().to_owned();
+        assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 16, "{path}: a strong one: {tag}");
+        for shown in [tag.clone(), format!("\"other\", {tag}"), format!("W/{tag}"), "*".to_owned()] {
+            let same = ask(path, Some(&shown)).await;
+            assert_eq!((same.status, &same.body), (304, &Value::Null), "{path} {shown}");
+            assert_eq!(same.headers["etag"], tag.as_str(), "{path}");
+        }
+        let other = ask(path, Some("\"other\"")).await;
+        assert_eq!((other.status, other.body), (200, whole.ok()), "{path}");
+        tags.insert(path, tag);
+    }
+    manifest["assets"][0]["description"] = json!("What was sold.");
+    manifest["schedules"][0]["cron"] = json!("0 4 * * *");
+    harness.post("deployments", &manifest).await.accepted();
+    for (path, tag) in &tags {
+        let again = ask(path, Some(tag)).await;
+        let is_new = again.status == 200 && again.headers["etag"] != tag.as_str();
+        let has_changed = !matches!(*path, "orchestration/sensors" | "notifications");
+        assert_eq!(is_new, has_changed, "{path}: {}", again.status);
+    }
+    let unknown = ask("assets/raw/nothing", Some("*")).await;
+    assert_eq!(unknown.problem().status, 404, "what is not there has no tag");
     harness.close().await;
 }

@@ -89,6 +89,25 @@ async fn cancel_and_retry_are_done_once_too() {
 }
 
 #[tokio::test]
+async fn a_key_is_for_one_path_also_where_the_bodies_are_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let gate = Arc::new(Semaphore::new(0));
+    harness.script.let_asset("raw/orders", Behaviour::Gate(gate));
+    let (first, second) = (harness.trigger("raw.orders").await, harness.trigger("raw.orders").await);
+    let cancel =
+        async |run, key| harness.post_with(&format!("runs/{run}/cancel"), &json!({}), &[(KEY, key)]).await;
+    let told = cancel(first.run_id, "c").await.accepted();
+    let problem = cancel(second.run_id, "c").await.problem();
+    assert_eq!((problem.status, problem.code), (409, Code::IdempotencyConflict));
+    let state = harness.get(&format!("runs/{}", second.run_id)).await.ok()["state"].clone();
+    assert!(state != "CANCELLING" && state != "CANCELLED", "{state}: nobody has cancelled it");
+    assert_ne!(cancel(second.run_id, "d").await.accepted(), told);
+    assert_eq!(cancel(first.run_id, "c").await.accepted(), told, "the key is still that of the first");
+    harness.close().await;
+}
+
+#[tokio::test]
 async fn every_change_gets_the_same_answer_after_a_restart_and_after_many_others() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::on(root.path()).await;

@@ -134,3 +134,36 @@ async fn the_log_of_an_attempt_whose_worker_says_nothing_ends_with_the_attempt()
     assert!(matches!(within(tail.next()).await.unwrap(), Some(LogEvent::End(_))));
     harness.close().await;
 }
+
+#[tokio::test]
+async fn a_log_is_searched_and_says_where_the_search_has_stopped() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let run = harness.run("raw.orders").await.run_id;
+    let path = format!("runs/{run}/tasks/{}/attempts/1/logs", task_id());
+    let padding = "x".repeat(100_000);
+    // Longer than is searched at once, with something to find at both ends.
+    let mut lines = vec![line("One Needle"), line("hay")];
+    lines.extend((0..170).map(|_| line(&padding)));
+    lines.extend([line("another nEEDLE"), line("ÄRGER in the end")]);
+    harness.logs.append(&name(run), lines).await.unwrap();
+    let found = |page: &serde_json::Value| {
+        let lines = page["lines"].as_array().unwrap().iter();
+        lines.map(|line| line["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = harness.get(&format!("{path}?search=NEEDLE")).await.ok();
+    assert_eq!((found(&first), &first["ended"]), (vec!["One Needle".to_owned()], &false.into()));
+    let stopped = first["next_offset"].as_u64().unwrap();
+    assert!((16 << 20..17 << 20).contains(&stopped), "{stopped}");
+    let rest = harness.get(&format!("{path}?search=needle&offset={stopped}")).await.ok();
+    assert_eq!((found(&rest), &rest["ended"]), (vec!["another nEEDLE".to_owned()], &true.into()));
+    let one = harness.get(&format!("{path}?search=needle&limit=1")).await.ok();
+    assert!(one["next_offset"].as_u64().unwrap() < 1_000, "it has stopped behind the line");
+    let umlaut = harness.get(&format!("{path}?search=%C3%A4rger&offset={stopped}")).await.ok();
+    assert_eq!(found(&umlaut), ["ÄRGER in the end"]);
+    for wrong in [String::new(), "x".repeat(1_001)] {
+        let problem = harness.get(&format!("{path}?search={wrong}")).await.problem();
+        assert_eq!(problem.violations[0].field, "search");
+    }
+    harness.close().await;
+}

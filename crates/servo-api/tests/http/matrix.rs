@@ -105,6 +105,7 @@ async fn every_operation_is_for_those_whom_the_golden_table_says_and_nobody_else
                 Access::SensorSecret => "the secret of the sensor, or automation.operate".to_owned(),
                 Access::WorkerKey => "the worker key, or workers.serve".to_owned(),
                 Access::TaskToken => "the task token".to_owned(),
+                Access::CallbackUrl(_) => "the callback URL".to_owned(),
             };
             table.push(format!("{} | {method} {path}: {needs}", cells.join(" | ")));
             operations += 1;

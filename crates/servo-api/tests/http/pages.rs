@@ -1,10 +1,14 @@
 //! Routes that the web UI is made of, and the web UI itself.
 
-use crate::support::{Behaviour, Harness};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::support::{Behaviour, Harness, Setting, project};
 use axum::body::Bytes;
 use serde_json::{Value, json};
 use servo_api::views::RunBody;
 use servo_engine::RunState;
+use tokio::sync::Semaphore;
 
 async fn days(harness: &Harness, range: &str) -> String {
     let body: RunBody =
@@ -68,6 +72,19 @@ async fn materializations_are_listed_newest_first_page_by_page() {
     let rest = harness.get(&format!("{path}?limit=10&cursor={cursor}")).await.ok();
     let runs: Vec<&Value> = rest["items"].as_array().unwrap().iter().map(|item| &item["run_id"]).collect();
     assert_eq!(runs, [&json!(first), &json!(first), &json!(first)]);
+    let count = async |query: &str| {
+        let page = harness.get(&format!("{path}?fresh=true&{query}")).await.ok();
+        page["items"].as_array().unwrap().len()
+    };
+    assert_eq!(count("partition=2013-01-02").await, 2);
+    assert_eq!(count(&format!("run_id={first}")).await, 3);
+    assert_eq!(count(&format!("run_id={first}&partition=2013-01-02")).await, 1);
+    let at = item["materialized_at"].as_str().unwrap();
+    assert_eq!(
+        (count(&format!("created_before={at}")).await, count(&format!("created_after={at}")).await),
+        (3, 1)
+    );
+    assert_eq!(harness.get(&format!("{path}?partition=christmas")).await.problem().status, 400);
     assert_eq!(harness.get("assets/raw/orders/materializations").await.ok(), json!({ "items": [] }));
     assert_eq!(harness.get("assets/raw/nothing/materializations").await.problem().status, 404);
     harness.close().await;
@@ -139,6 +156,24 @@ async fn changes_are_told_as_they_happen() {
 }
 
 #[tokio::test]
+async fn a_step_of_the_clock_is_told_to_whoever_shows_something() {
+    let root = tempfile::tempdir().unwrap();
+    let set_forward = Arc::new(AtomicU64::new(0));
+    let setting = Setting { set_forward: set_forward.clone(), ..Setting::default() };
+    let harness = Harness::with(root.path(), setting).await;
+    harness.script.let_asset("raw/orders", Behaviour::Gate(Arc::new(Semaphore::new(0))));
+    harness.trigger("raw.orders").await;
+    let mut stream = harness.http.get(harness.url("changes")).send().await.unwrap();
+    set_forward.store(3_600, Ordering::SeqCst);
+    let mut text = String::new();
+    while !text.contains("\"more_runs\":true") {
+        let chunk = tokio::time::timeout(crate::support::PATIENCE, stream.chunk()).await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&chunk.expect("the stream goes on")).unwrap());
+    }
+    harness.close().await;
+}
+
+#[tokio::test]
 async fn pages_are_served_to_browsers_and_problems_to_programs() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::on(root.path()).await;
@@ -163,5 +198,88 @@ async fn pages_are_served_to_browsers_and_problems_to_programs() {
     }
     let posted = harness.http.post(format!("http://{}/runs", harness.address)).send().await.unwrap();
     assert_eq!(posted.status(), 405);
+    harness.close().await;
+}
+
+/// Days, hours and regions, and a plane of two thousand by two thousand.
+fn project_of_planes() -> Value {
+    let mut manifest = project();
+    let regions: Vec<String> = (0..5).map(|number| format!("r{number}")).collect();
+    let names = |prefix: &str| (0..2_000).map(|number| format!("{prefix}{number:04}")).collect::<Vec<_>>();
+    let dims = |dims: Value| json!({ "kind": "multi", "dims": dims });
+    let cube = dims(json!({
+        "date": { "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-01-31" } },
+        "region": { "kind": "static", "keys": regions },
+        "size": { "kind": "static", "keys": ["large", "small"] },
+    }));
+    let plane = dims(json!({
+        "a": { "kind": "static", "keys": names("a") },
+        "b": { "kind": "static", "keys": names("b") },
+    }));
+    for (key, partitions) in [("big/cube", cube), ("big/plane", plane)] {
+        let mut asset = manifest["assets"][0].clone();
+        let function = format!("shop.assets:{}", key.replace('/', "_"));
+        (asset["key"], asset["partitions"], asset["function"]) = (json!(key), partitions, json!(function));
+        manifest["assets"].as_array_mut().unwrap().push(asset);
+    }
+    manifest
+}
+
+#[tokio::test]
+async fn partitions_are_counted_over_any_two_dimensions() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.post("deployments", &project_of_planes()).await.accepted();
+    let path = "assets/big/cube/partitions/summary";
+    let body = json!({ "selection": "big.cube", "partitions": { "keys": [
+        "date=2013-01-01,region=r0,size=large", "date=2013-01-01,region=r0,size=small",
+        "date=2013-01-09,region=r4,size=small",
+    ] } });
+    let body: RunBody = serde_json::from_value(body).unwrap();
+    let run = harness.client.trigger(&body).await.unwrap().run_id;
+    harness.workspace.wait(run).await.unwrap();
+
+    let whole = harness.get(&format!("{path}?x=date&y=region&x_buckets=4")).await.ok();
+    let shape = ["total", "step", "row_total", "row_step", "dimension", "row_dimension"];
+    let shape = shape.map(|name| whole[name].clone());
+    let expected = [json!(31), json!(8), json!(5), json!(1), json!("date"), json!("region")];
+    assert_eq!(shape, expected);
+    assert_eq!(whole["summed"], json!(["size"]), "the third dimension is summed");
+    assert_eq!(whole["rows"], json!(["r0", "r1", "r2", "r3", "r4"]));
+    assert_eq!(whole["columns"][0], "2013-01-01..2013-01-08");
+    let cells = whole["buckets"].as_array().unwrap();
+    assert_eq!(cells.len(), 4 * 5);
+    assert_eq!((&cells[0]["partitions"], &cells[0]["materialized"]), (&json!(16), &json!(2)));
+    assert_eq!(cells[5 + 4]["materialized"], 1, "the second column, the last row");
+    let made: u64 = cells.iter().filter_map(|cell| cell["materialized"].as_u64()).sum();
+    let all: u64 = cells.iter().filter_map(|cell| cell["partitions"].as_u64()).sum();
+    assert_eq!((made, all), (3, 31 * 5 * 2), "every partition is in one cell");
+    assert_eq!(cells[0]["first"], "date=2013-01-01,region=r0,size=large");
+    assert_eq!(cells[0]["last"], "date=2013-01-08,region=r0,size=small");
+
+    // The same by other dimensions, by one, and a part of it.
+    let turned = harness.get(&format!("{path}?x=size&y=date&y_buckets=1")).await.ok();
+    let counts = |answer: &Value| {
+        let cells = answer["buckets"].as_array().unwrap().iter();
+        cells.map(|cell| cell["materialized"].as_u64().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!((counts(&turned), &turned["rows"]), (vec![1, 2], &json!(["2013-01-01..2013-01-31"])));
+    assert_eq!(counts(&harness.get(&format!("{path}?x=region")).await.ok()), [2, 0, 0, 0, 1]);
+    let near = harness.get(&format!("{path}?x=date&from=8&count=1&y=region&row_from=3")).await.ok();
+    assert_eq!((counts(&near), &near["rows"]), (vec![0, 1], &json!(["r3", "r4"])));
+
+    // Four million partitions of two large dimensions: as many buckets as were asked for.
+    let plane = harness.get("assets/big/plane/partitions/summary?x=b&y=a").await.ok();
+    let cells = plane["buckets"].as_array().unwrap();
+    assert_eq!((cells.len(), &cells[0]["partitions"]), (400, &json!(10_000)));
+    assert_eq!((&plane["columns"][19], &plane["rows"][0]), (&json!("b1900..b1999"), &json!("a0000..a0099")));
+
+    let wrong =
+        ["x=date&y=date", "y=date", "x=colour", "x=date&y=region&x_buckets=500", "x=date&x_buckets=0"];
+    for wrong in wrong {
+        assert_eq!(harness.get(&format!("{path}?{wrong}")).await.problem().status, 400, "{wrong}");
+    }
+    let none = harness.get("assets/raw/orders/partitions/summary?x=date").await.problem();
+    assert!(none.detail.contains("has no partitions"), "{}", none.detail);
     harness.close().await;
 }

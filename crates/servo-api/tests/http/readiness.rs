@@ -1,6 +1,9 @@
 //! Whether a server is of use, and what it says about that.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -53,6 +56,27 @@ async fn a_server_whose_lock_is_gone_is_not_ready_and_writes_nothing() {
     let plain = reqwest::Client::builder().no_proxy().build().unwrap();
     let told = Answer::of(plain.get(harness.url("readyz")).send().await.unwrap()).await;
     assert_eq!((told.status, check(&told.body, "log").get("details")), (503, None), "{}", told.body);
+}
+
+#[tokio::test]
+async fn tables_that_stay_behind_the_log_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    let ahead = Arc::new(AtomicU64::new(0));
+    let setting =
+        Setting { flush_every: Duration::from_secs(3_600), ahead: ahead.clone(), ..Setting::default() };
+    let harness = Harness::with(root.path(), setting).await;
+    harness.get("readyz").await.ok();
+    ahead.store(40, Ordering::SeqCst);
+    let answer = harness.get("readyz").await;
+    assert_eq!((answer.status, &answer.body["status"]), (503, &json!("not_ready")));
+    let told = check(&answer.body, "tables");
+    let reason = told["reason"].as_str().unwrap();
+    assert!(told["ok"] == false && reason.ends_with(" s"), "{told}");
+    assert!(reason.starts_with("the tables are ") && reason.contains(" batches behind, for "), "{told}");
+    // A few changes wait longer than many.
+    ahead.store(20_000, Ordering::SeqCst);
+    eventually("they were written", async || harness.get("readyz").await.status == 200).await;
+    harness.close().await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use servo_api::client::{Client, LogEvent};
 use servo_api::worker_keyring;
 use servo_core::RunId;
 use servo_engine::{RunState, TaskState};
-use servo_runtime::SystemClock;
+use servo_runtime::{SystemClock, ThreadSpawner};
 use servo_worker::{Executor, LogSink, LogTarget};
 use tokio::sync::Semaphore;
 
@@ -26,6 +26,8 @@ fn far_executor(harness: &Harness, client: &Client, script: &Arc<Script>, slots:
         worker: "remote-1".into(),
         slots,
         function: Arc::new(Actor { script: script.clone(), logs: harness.logs.clone() }),
+        spawner: Arc::new(ThreadSpawner::default()),
+        seed: 1,
     }
 }
 

@@ -345,3 +345,24 @@ async fn runs_are_listed_by_what_was_asked_for() {
     }
     harness.close().await;
 }
+
+#[tokio::test]
+async fn tasks_of_a_run_are_listed_by_asset() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.script.let_asset("shop/clean", Behaviour::Fail(9));
+    let run = harness.trigger("+shop.report").await.run_id;
+    harness.ended(run).await;
+    let listed = async |query: &str| {
+        let page = harness.get(&format!("runs/{run}/tasks?{query}")).await.ok();
+        let keys = page["items"].as_array().unwrap().iter().map(|task| task["task_key"].as_str().unwrap());
+        keys.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("").await.len(), 3);
+    assert_eq!(listed("asset=shop.clean").await, ["shop/clean:materialize"]);
+    assert_eq!(listed("asset=shop/report&state=SKIPPED").await, ["shop/report:materialize"]);
+    assert_eq!(listed("asset=shop.report&state=FAILED").await, [""; 0]);
+    assert_eq!(listed("asset=raw.days").await, [""; 0]);
+    assert_eq!(harness.get(&format!("runs/{run}/tasks?asset=shop")).await.problem().status, 400);
+    harness.close().await;
+}

@@ -12,19 +12,21 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use servo_api::client::Client;
 use servo_api::views::{AcceptedRun, Run, RunBody, Task, TaskDetail};
 use servo_api::{Api, ApiKeys, Problem, serve};
-use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
+use servo_core::{Clock, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
 use servo_engine::{SettingOrigin, Settings, StartWith};
 use servo_queue::{Keyring, LocalQueue, SignedEnvelope, TaskSource};
-use servo_runtime::{Config, Stores, SystemClock, Workspace};
-use servo_store::Layout;
+use servo_runtime::{Config, Spawner, Stores, SystemClock, ThreadSpawner, Workspace};
+use servo_store::{Layout, Timers};
 use servo_worker::{Executor, LogFiles, Slots};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -54,6 +56,51 @@ pub struct Setting {
     pub lease: Duration,
     pub api_keys: Option<ApiKeys>,
     pub oidc: Option<servo_oidc::Provider>,
+    /// How often the tables are written.
+    pub flush_every: Duration,
+    /// Seconds that the clocks of the workspace are ahead of those of the machine.
+    pub ahead: Arc<AtomicU64>,
+    /// Seconds that somebody has set the clock forward.
+    pub set_forward: Arc<AtomicU64>,
+}
+
+/// The clocks of the machine, ahead by as much as a test says.
+#[derive(Debug, Default)]
+struct Ahead {
+    ahead: Arc<AtomicU64>,
+    set_forward: Arc<AtomicU64>,
+    spawner: ThreadSpawner,
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        let seconds = self.ahead.load(Ordering::SeqCst) + self.set_forward.load(Ordering::SeqCst);
+        SystemClock.now().saturating_add(Millis::from_secs(seconds))
+    }
+}
+
+impl Timers for Ahead {
+    fn elapsed(&self) -> Duration {
+        self.spawner.elapsed() + Duration::from_secs(self.ahead.load(Ordering::SeqCst))
+    }
+
+    fn sleep(&self, how_long: Duration) -> BoxFuture<'static, ()> {
+        self.spawner.sleep(how_long)
+    }
+}
+
+impl Spawner for Ahead {
+    fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
+        self.spawner.thread(name, work);
+    }
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.spawner.spawn(work);
+    }
+
+    fn spin_time(&self) -> Duration {
+        self.spawner.spin_time()
+    }
 }
 
 impl Default for Setting {
@@ -67,6 +114,9 @@ impl Default for Setting {
             lease: Duration::from_secs(600),
             api_keys: None,
             oidc: None,
+            flush_every: Duration::from_millis(20),
+            ahead: Arc::default(),
+            set_forward: Arc::default(),
         }
     }
 }
@@ -96,7 +146,11 @@ impl Harness {
             Stores::open_directory(root, layout().tenant().clone(), layout().workspace().clone()).unwrap();
         let queue = LocalQueue::new(1_024);
         let mut config = Config::new(queue.clone(), *b"a secret for tests", keys());
-        config.flush_every = Duration::from_millis(20);
+        config.flush_every = setting.flush_every;
+        let (ahead, set_forward) = (setting.ahead.clone(), setting.set_forward.clone());
+        let clocks = Arc::new(Ahead { ahead, set_forward, ..Ahead::default() });
+        config.clock = clocks.clone();
+        config.spawner = clocks;
         config.start_with = StartWith::differing(&setting.settings, SettingOrigin::Flag);
         config.heartbeat_interval = servo_core::Millis::new(setting.heartbeat_ms);
         let workspace = Workspace::open(stores, config).await.unwrap();
@@ -111,6 +165,8 @@ impl Harness {
             worker: "local-worker".into(),
             slots: setting.slots,
             function: Arc::new(Actor { script: script.clone(), logs: logs.clone() }),
+            spawner: Arc::new(ThreadSpawner::default()),
+            seed: 1,
         };
         let slots = executor.start();
         let mut api = Api::new(workspace.clone(), queue.clone(), logs.clone(), keys());

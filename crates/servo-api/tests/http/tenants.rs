@@ -104,6 +104,7 @@ impl Server {
             hosts: Vec::new(),
             certificate: None,
             worker_authority: None,
+            write_timeout: Duration::from_secs(30),
             idle_after: Duration::from_secs(3_600),
         };
         let (stop, stopped) = oneshot::channel::<()>();
@@ -287,5 +288,49 @@ async fn callers_are_told_of_the_workspaces_that_they_may_open_and_of_no_others(
     let off = server.ask(&everything, Method::POST, "admin/workspaces/acme/other/disable", None).await;
     off.ok();
     assert_eq!(seen(&everything, "").await.0, ["acme/main", "zeta/main"], "one that is switched off is none");
+    server.close().await;
+}
+
+/// Asks for something that is not there, and notes how long that took.
+async fn refused(server: &Server, key: &str, path: &str, into: &mut Vec<Duration>) {
+    let begun = std::time::Instant::now();
+    let answer = server.get(key, path).await;
+    into.push(begun.elapsed());
+    assert_eq!(answer.status, 404, "{path}");
+}
+
+#[tokio::test]
+async fn a_refusal_takes_as_long_for_what_another_tenant_has_as_for_what_nobody_has() {
+    /// Of each kind; they take turns, so that whatever else the machine does meets all of them.
+    const REQUESTS: usize = 300;
+    /// Differences below this cannot be told from noise over a network.
+    const NOISE: Duration = Duration::from_millis(1);
+    let root = tempfile::tempdir().unwrap();
+    let server = Server::on(root.path()).await;
+    let acme = key(&server.keys, 1, Role::Admin, "acme/*", None).await;
+    let zeta = key(&server.keys, 2, Role::Developer, "zeta/main", None).await;
+    server.ask(&zeta, Method::POST, "deployments", Some(project())).await.accepted();
+    let run = json!({ "selection": "raw.orders" });
+    let accepted = server.ask(&zeta, Method::POST, "runs", Some(run)).await.accepted();
+    let run = accepted["run_id"].as_str().unwrap().to_owned();
+    let pairs = [
+        (format!("t/acme/w/main/runs/{run}"), "t/acme/w/main/runs/run_aaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned()),
+        (format!("t/zeta/w/main/runs/{run}"), format!("t/zeto/w/main/runs/{run}")),
+        ("admin/tenants/zeta/quotas".to_owned(), "admin/tenants/zeto/quotas".to_owned()),
+    ];
+    for (theirs, nobodys) in &pairs {
+        let (mut there, mut absent) = (Vec::new(), Vec::new());
+        for _ in 0..REQUESTS {
+            refused(&server, &acme, theirs, &mut there).await;
+            refused(&server, &acme, nobodys, &mut absent).await;
+        }
+        let middle = |times: &mut Vec<Duration>| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        };
+        let (there, absent) = (middle(&mut there), middle(&mut absent));
+        let (less, more) = (there.min(absent), there.max(absent));
+        assert!(more <= less * 2 + NOISE, "{theirs}: {there:?}, and {absent:?} for {nobodys}");
+    }
     server.close().await;
 }

@@ -83,11 +83,13 @@ impl Changes {
         }
         let mut concerns = false;
         for path in &event.paths {
-            if is_source_directory(path) {
-                if event.kind.is_create() {
+            // Files that are written all the time, logs for example, are known by their names alone.
+            let (is_new, is_gone) = (event.kind.is_create(), event.kind.is_remove());
+            if (is_new || is_gone) && is_source_directory(path) {
+                if is_new {
                     self.add(path)?;
                 }
-                concerns |= event.kind.is_create() || event.kind.is_remove();
+                concerns = true;
             }
             concerns |= is_source(path);
         }

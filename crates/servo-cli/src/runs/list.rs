@@ -107,8 +107,7 @@ fn print(page: &Page<Run>, format: Format) -> anyhow::Result<()> {
         vec![
             told::short_id(run),
             told::state(run),
-            told::asked(run),
-            told::partitions(&run.partitions),
+            format!("{} {}", told::asked(run), told::partitions(&run.partitions)).trim_end().to_owned(),
             format!("{ended}/{}", run.tasks_total),
             told::source(run),
             run.created_at.to_string(),
@@ -116,8 +115,8 @@ fn print(page: &Page<Run>, format: Format) -> anyhow::Result<()> {
         ]
     };
     output::table(
-        &["run", "state", "asked for", "partitions", "tasks", "by", "created", "took"],
-        &[4, 7],
+        &["run", "state", "asked for", "tasks", "by", "created", "took"],
+        &[3, 6],
         page.items.iter().map(row).collect(),
     );
     if let Some(next) = &page.next_cursor {

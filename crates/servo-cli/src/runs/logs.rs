@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use servo_api::client::{Client, ListOptions, LogEvent, all_pages};
 use servo_api::views::{Failure, LogLine, Task, TaskErrorLine, TaskLogLine};
 use servo_api::{Code, Problem};
-use servo_core::{RunId, TaskKey};
+use servo_core::{AssetKey, PartitionKey, RunId, TaskKey};
 use servo_engine::TaskState;
 use servo_worker::LogStream;
 
-use super::which::Which;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::style::{Paint, Style, harmless};
 use crate::summary::name;
+use crate::which::Which;
 
 /// Options of `servo run logs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The run: its id, the beginning of it, or latest.
-    run: Which,
+    run: Which<RunId>,
     /// The asset; all tasks of the run without one.
     asset: Option<String>,
     /// The partition.
@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Go on until the task has ended, where somebody runs it.
     #[arg(long, short)]
     follow: bool,
+    /// Only lines with this text, whatever the case.
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    grep: Option<String>,
 }
 
 pub(super) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
@@ -56,9 +59,13 @@ type Printed = RefCell<BTreeMap<TaskKey, usize>>;
 async fn print(client: &Client, options: &Options, format: Format, printed: &Printed) -> anyhow::Result<()> {
     let run = options.run.find(client).await?;
     let tasks = all_pages(async |page: &ListOptions| client.tasks(run, page).await).await?;
-    let wanted: Vec<Task> = tasks.into_iter().filter(|task| options.means(&task.task_key)).collect();
+    let partition = options.partition(client).await;
+    let is_wanted = |task: &Task| options.means(&task.task_key, partition.as_ref());
+    let wanted: Vec<Task> = tasks.into_iter().filter(is_wanted).collect();
     if wanted.is_empty() {
-        let detail = format!("run {run} has no such task; `servo run show {run}` shows its tasks");
+        let which = [options.asset.as_deref(), options.typed()].into_iter().flatten().collect::<Vec<_>>();
+        let detail =
+            format!("run {run} has no task {}; `servo run show {run}` shows its tasks", which.join(" "));
         return Err(Problem::new(Code::UnknownTask, detail).into());
     }
     let is_named = wanted.len() > 1;
@@ -66,7 +73,8 @@ async fn print(client: &Client, options: &Options, format: Format, printed: &Pri
         let attempt = options.attempt.unwrap_or(task.attempt);
         let skip = printed.borrow().get(&task.task_key).copied().unwrap_or_default();
         let paint = Paint::for_stdout();
-        let mut printer = Printer { task: task.task_key, skip, printed, is_named, format, paint };
+        let grep = options.grep.as_deref();
+        let mut printer = Printer { task: task.task_key, skip, grep, printed, is_named, format, paint };
         if options.follow {
             follow(client, run, &task.task_id, attempt, &mut printer).await?;
         } else {
@@ -80,12 +88,29 @@ async fn print(client: &Client, options: &Options, format: Format, printed: &Pri
 }
 
 impl Options {
-    fn means(&self, task: &TaskKey) -> bool {
+    /// The partition, as it was typed.
+    fn typed(&self) -> Option<&str> {
+        self.partition.as_deref().or(self.key.as_deref())
+    }
+
+    /// The partition, as the asset reads what was typed: of hours, `2013-01-15T06:00` is one in its time zone.
+    async fn partition(&self, client: &Client) -> Option<PartitionKey> {
+        let asset = AssetKey::parse(self.asset.as_deref()?).ok()?;
+        let typed = self.typed()?;
+        // Of an asset that is gone, keys are known only as they are written.
+        let detail = client.asset(&asset).await.ok()?;
+        detail.asset.partitioning?.validate().ok()?.parse_key(typed).ok()?.key()
+    }
+
+    fn means(&self, task: &TaskKey, partition: Option<&PartitionKey>) -> bool {
         let Some(asset) = &self.asset else { return true };
         let is_asset =
             task.asset().to_string() == *asset || task.asset_str() == asset || task.as_str() == asset;
-        let is_partition = self.partition.as_ref().or(self.key.as_ref()).is_none_or(|wanted| {
-            task.partition().is_some_and(|key| key.to_string() == *wanted || key.canonical() == wanted)
+        let is_partition = self.typed().is_none_or(|typed| {
+            let is_it = |key: PartitionKey| {
+                Some(&key) == partition || key.to_string() == typed || key.canonical() == typed
+            };
+            task.partition().is_some_and(is_it)
         });
         is_asset && is_partition
     }
@@ -105,7 +130,10 @@ async fn page(
     }
     let mut offset = 0;
     loop {
-        let page = client.log(run, task, attempt, offset, None).await?;
+        let page = match printer.grep {
+            Some(text) => client.search_log(run, task, attempt, offset, text).await?,
+            None => client.log(run, task, attempt, offset, None).await?,
+        };
         let is_last = page.next_offset == offset;
         page.lines.into_iter().try_for_each(|line| printer.print(line))?;
         if is_last {
@@ -150,6 +178,8 @@ struct Printer<'p> {
     task: TaskKey,
     /// Lines that were printed before.
     skip: usize,
+    /// Text that lines have to have.
+    grep: Option<&'p str>,
     printed: &'p Printed,
     /// Whether the task is told with every line: there are several.
     is_named: bool,
@@ -177,6 +207,10 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, line: LogLine) -> anyhow::Result<()> {
+        let has = |wanted: &str| line.text.to_lowercase().contains(&wanted.to_lowercase());
+        if self.grep.is_some_and(|wanted| !has(wanted)) {
+            return Ok(());
+        }
         if self.skip > 0 {
             self.skip -= 1;
             return Ok(());

@@ -2,22 +2,23 @@
 
 use servo_api::client::{ListOptions, first_pages};
 use servo_api::views::{RunWithTasks, Task};
+use servo_core::RunId;
 use servo_engine::TaskState;
 
 use super::told;
-use super::which::Which;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::style::harmless;
 use crate::summary;
+use crate::which::Which;
 
 /// Options of `servo run show`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The run: its id, the beginning of it, or latest.
-    run: Which,
+    run: Which<RunId>,
     /// Only tasks in this state; may be given several times.
     #[arg(long, short, value_name = "STATE", value_parser = parse_state)]
     state: Vec<TaskState>,

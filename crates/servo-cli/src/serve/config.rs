@@ -8,11 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use servo_api::RateLimits;
+use servo_core::{TenantId, WorkspaceId};
 use servo_oidc::Provider;
+use servo_runtime::WorkspaceKey;
 
 use crate::exit::Exit;
 use crate::identity;
 use crate::output::{self, Format};
+use crate::serve::queues::CalledQueue;
 
 /// The file that is read where none is named.
 const FILE: &str = "serve.toml";
@@ -37,7 +40,8 @@ pub(crate) struct Options {
     /// Names besides localhost by which requests may address this server, separated by commas.
     #[arg(long, value_name = "NAMES")]
     hosts: Option<String>,
-    /// Tasks of the project in this directory to run at once in this process [default: 0, none].
+    /// Tasks of the project in this directory, and of those of [projects], to run at once in this process [default:
+    /// 0, none].
     #[arg(long, value_name = "N")]
     slots: Option<String>,
     /// Seconds that a worker may be silent before its tasks are given to others [default: 90].
@@ -49,6 +53,9 @@ pub(crate) struct Options {
     /// Seconds that tasks of this process may continue after SIGTERM [default: 30].
     #[arg(long, value_name = "SECONDS")]
     drain: Option<String>,
+    /// Seconds that a client may read nothing of an answer or a stream before it is broken off [default: 30].
+    #[arg(long, value_name = "SECONDS")]
+    write_timeout: Option<String>,
     /// Log lines as json or text [default: json].
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -66,7 +73,7 @@ struct Setting {
 }
 
 /// Every setting. Names are those of the flags and of the file.
-const SETTINGS: [Setting; 10] = [
+const SETTINGS: [Setting; 11] = [
     Setting {
         name: "listen",
         variable: "SERVO_LISTEN",
@@ -96,6 +103,12 @@ const SETTINGS: [Setting; 10] = [
         flag: |it| it.idle_after.as_ref(),
     },
     Setting { name: "drain", variable: "SERVO_DRAIN", default: "30", flag: |it| it.drain.as_ref() },
+    Setting {
+        name: "write_timeout",
+        variable: "SERVO_WRITE_TIMEOUT",
+        default: "30",
+        flag: |it| it.write_timeout.as_ref(),
+    },
     Setting {
         name: "log_format",
         variable: "SERVO_LOG_FORMAT",
@@ -127,10 +140,15 @@ pub(crate) struct ServeConfig {
     pub(crate) worker_timeout: Duration,
     pub(crate) idle_after: Duration,
     pub(crate) drain: Duration,
+    pub(crate) write_timeout: Duration,
     /// The identity provider of `[oidc]`.
     pub(crate) oidc: Option<Provider>,
     /// The limits of `[limits]`.
     pub(crate) limits: RateLimits,
+    /// Projects of `[projects]` whose tasks this process runs, by workspace.
+    pub(crate) projects: BTreeMap<WorkspaceKey, PathBuf>,
+    /// Queues of `[queues]`, which call their workers.
+    pub(crate) queues: Vec<CalledQueue>,
 }
 
 /// The file of settings.
@@ -140,6 +158,10 @@ struct File {
     values: BTreeMap<String, String>,
     /// The table `[oidc]`.
     oidc: Option<toml::Table>,
+    /// The table `[projects]`.
+    projects: BTreeMap<WorkspaceKey, PathBuf>,
+    /// The table `[queues]`.
+    queues: Vec<CalledQueue>,
 }
 
 impl Options {
@@ -159,7 +181,7 @@ fn resolve(options: &Options) -> anyhow::Result<(Vec<Resolved>, File)> {
     let known: Vec<String> = SETTINGS.iter().map(|setting| setting.name.to_owned()).chain(limits).collect();
     if let Some(unknown) = file.values.keys().find(|name| !known.contains(name)) {
         bail!(
-            "{}: there is no setting {unknown}; there are {}, and [oidc]",
+            "{}: there is no setting {unknown}; there are {}, [oidc], [projects] and [queues]",
             path.display(),
             known.join(", ")
         );
@@ -193,7 +215,8 @@ impl File {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self { path, values: BTreeMap::new(), oidc: None });
+                let (values, projects, queues) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+                return Ok(Self { path, values, oidc: None, projects, queues });
             }
             Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
@@ -203,6 +226,20 @@ impl File {
             Some(_) => bail!("{}: oidc is a table: [oidc]", path.display()),
             None => None,
         };
+        let projects = match table.remove("projects") {
+            Some(toml::Value::Table(projects)) => projects,
+            Some(_) => bail!("{}: projects is a table: [projects]", path.display()),
+            None => toml::Table::new(),
+        };
+        let projects = projects.into_iter().map(|(name, value)| project_of(&path, &name, &value));
+        let projects = projects.collect::<anyhow::Result<_>>()?;
+        let queues = match table.remove("queues") {
+            Some(toml::Value::Table(queues)) => queues,
+            Some(_) => bail!("{}: queues is a table: [queues.NAME]", path.display()),
+            None => toml::Table::new(),
+        };
+        let queues = queues.into_iter().map(|(name, value)| CalledQueue::read(&path, &name, value));
+        let queues = queues.collect::<anyhow::Result<_>>()?;
         let limits = match table.remove(LIMITS) {
             Some(toml::Value::Table(limits)) => limits,
             Some(_) => bail!("{}: limits is a table: [limits]", path.display()),
@@ -214,8 +251,18 @@ impl File {
             let text = text_of(&path, &name, value)?;
             values.insert(name, text);
         }
-        Ok(Self { path, values, oidc })
+        Ok(Self { path, values, oidc, projects, queues })
     }
+}
+
+/// A line of `[projects]`: a workspace, and the directory of its project.
+fn project_of(path: &Path, name: &str, value: &toml::Value) -> anyhow::Result<(WorkspaceKey, PathBuf)> {
+    let about =
+        || format!("{}: projects.{name:?} is no line such as \"acme/main\" = \"/srv/acme\"", path.display());
+    let (tenant, workspace) = name.split_once('/').with_context(about)?;
+    let key =
+        (TenantId::parse(tenant).with_context(about)?, WorkspaceId::parse(workspace).with_context(about)?);
+    Ok((key, PathBuf::from(value.as_str().with_context(about)?)))
 }
 
 /// A value of the file as it would be written as a flag.
@@ -268,18 +315,28 @@ impl ServeConfig {
             let limit = number(&format!("{LIMITS}.{name}"), 0, 1_000_000_000)?;
             limits.put(name, u32::try_from(limit)?);
         }
+        let slots = usize::try_from(number("slots", 0, 256)?)?;
+        if slots == 0 && !file.projects.is_empty() {
+            bail!(
+                "{}: [projects] needs slots, which are 0; --slots 4 runs 4 tasks at once",
+                file.path.display()
+            );
+        }
         Ok(Self {
             listen: address,
             tls_cert: path("tls_cert")?,
             tls_key: path("tls_key")?,
             tls_client_ca: path("tls_client_ca")?,
             hosts: hosts.map(str::to_owned).chain(public_host).collect(),
-            slots: usize::try_from(number("slots", 0, 256)?)?,
+            slots,
             worker_timeout: Duration::from_secs(number("worker_timeout", 3, 86_400)?),
             idle_after: Duration::from_secs(number("idle_after", 1, 31_536_000)?),
             drain: Duration::from_secs(number("drain", 0, 86_400)?),
+            write_timeout: Duration::from_secs(number("write_timeout", 1, 86_400)?),
             oidc,
             limits,
+            projects: file.projects,
+            queues: file.queues,
         })
     }
 }
@@ -298,6 +355,18 @@ pub(crate) fn show(format: Format) -> anyhow::Result<Exit> {
         origin,
         source,
     });
+    all.extend(file.projects.iter().map(|((tenant, workspace), project)| Resolved {
+        name: format!("projects.{tenant}/{workspace}"),
+        value: project.display().to_string(),
+        origin: "file",
+        source: file.path.display().to_string(),
+    }));
+    all.extend(file.queues.iter().map(|queue| Resolved {
+        name: format!("queues.{}", queue.shown_name()),
+        value: queue.shown_url().to_owned(),
+        origin: "file",
+        source: file.path.display().to_string(),
+    }));
     if format == Format::Json {
         output::json(&serde_json::json!({ "items": all }))?;
         return Ok(Exit::Done);

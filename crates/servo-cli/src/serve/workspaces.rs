@@ -4,22 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::bail;
 use async_trait::async_trait;
-use servo_access::Quotas;
+use servo_access::{Quota, Quotas};
 use servo_api::{Api, ApiKeys, Logins, Problem, WorkspaceStatus, Workspaces};
 use servo_core::Millis;
 use servo_engine::controllers::Dispatching;
 use servo_engine::{ChangeSettings, Principal, SettingOrigin, SettingValue, State, WorkerState};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace, WorkspaceKey};
+use servo_worker::SlotPool;
 use tokio::task::JoinHandle;
 
 use super::config::ServeConfig;
+use super::queues::{CalledQueue, CalledQueues, Caller};
 use crate::kept_logs::KeptLogs;
 use crate::keys_file::{self, KeysFile};
 use crate::location::Location;
+use crate::project::ProjectArgs;
 use crate::session::{self, ServerContext, Session, WorkerScope};
 use crate::sql_engine::PythonSql;
+use crate::target;
 
 /// The workspaces of a server.
 pub(super) struct ServedWorkspaces {
@@ -35,6 +40,8 @@ pub(super) struct ServedWorkspaces {
     /// The stores of the workspace that the server was started with, until it is opened.
     usual: Mutex<Option<Stores>>,
     running: Mutex<BTreeMap<WorkspaceKey, Running>>,
+    /// The slots of this process, which the workspaces whose projects are here share.
+    slots: SlotPool,
 }
 
 /// Resources of an open workspace besides itself.
@@ -43,6 +50,8 @@ struct Running {
     /// The worker of this process, where there is one.
     session: Option<Session>,
     key_watch: JoinHandle<()>,
+    /// The calls of its queues.
+    _called: CalledQueues,
 }
 
 impl ServedWorkspaces {
@@ -57,6 +66,7 @@ impl ServedWorkspaces {
     ) -> Self {
         Self {
             location: location.clone(),
+            slots: SlotPool::new(config.slots),
             config,
             token: token.into(),
             api_keys: api_keys.clone(),
@@ -76,6 +86,43 @@ impl ServedWorkspaces {
         self.config.idle_after
     }
 
+    /// The queues that call their workers, of all workspaces.
+    pub(super) fn called_queues(&self) -> impl Iterator<Item = &CalledQueue> {
+        self.config.queues.iter()
+    }
+
+    /// Those of a workspace, from now on.
+    fn call_workers(
+        &self,
+        key: &WorkspaceKey,
+        keys: &Keyring,
+        worker_key: &str,
+    ) -> anyhow::Result<CalledQueues> {
+        let is_of_it = |queue: &&CalledQueue| match &queue.workspace {
+            Some(named) => named == key,
+            None => *key == self.usual(),
+        };
+        let queues: Vec<&CalledQueue> = self.called_queues().filter(is_of_it).collect();
+        if queues.iter().any(|queue| queue.name == session::QUEUE) && self.project_of(key).is_some() {
+            bail!(
+                "queue {} of {}/{} is that of the slots of this process; [queues] can call the workers of others",
+                session::QUEUE,
+                key.0,
+                key.1
+            );
+        }
+        let public = std::env::var("SERVO_PUBLIC_URL").ok().filter(|url| !url.is_empty());
+        let tls = target::client_tls()?;
+        let caller = Caller {
+            url: public.as_deref().unwrap_or(&self.url),
+            api_keys: &self.api_keys,
+            worker_key,
+            keys,
+            tls: &tls,
+        };
+        CalledQueues::start(&queues, key, caller)
+    }
+
     fn at(&self, key: &WorkspaceKey) -> Location {
         self.location.of(key.0.clone(), key.1.clone())
     }
@@ -93,10 +140,20 @@ impl ServedWorkspaces {
         let reach = WorkerScope::Shared(millis(self.config.worker_timeout));
         let state = self.api_keys.control().state();
         let quotas = state.tenant(&key.0).map(|tenant| tenant.quotas.clone()).unwrap_or_default();
-        let (mut api, session) = if self.config.slots > 0 && *key == self.usual() {
-            let project = location.project.find()?;
+        let signing = KeysFile::open(&location)?;
+        let keys = signing.ring()?;
+        let called = self.call_workers(key, &keys, signing.worker_key())?;
+        let (mut api, session) = if let Some(project) = self.project_of(key) {
+            let project = project.find()?;
             let (slots, all) = (self.config.slots, Dispatching::All);
-            let server = ServerContext { url: Some(&self.url), quotas: Some(&quotas) };
+            let share = self.slots.share(key.0.clone());
+            let server = ServerContext {
+                url: Some(&self.url),
+                quotas: Some(&quotas),
+                slots: Some(&share),
+                keys: Some(&keys),
+                called: Some(&called),
+            };
             let mut session = Session::open(&location, stores, project, slots, reach, all, server).await?;
             if let Err(error) = session.deploy(location.caller()).await {
                 session.close().await?;
@@ -104,9 +161,8 @@ impl ServedWorkspaces {
             }
             (session.api(), Some(session))
         } else {
-            (self.without_worker(&location, stores, reach, &quotas).await?, None)
+            (self.without_worker(&location, stores, reach, &quotas, &keys, &called).await?, None)
         };
-        let keys = KeysFile::open(&location)?;
         api.access_token = Some(self.token.clone());
         api.api_keys = Some(self.api_keys.clone());
         api.session_keys = Some(self.session_keys.clone());
@@ -120,29 +176,31 @@ impl ServedWorkspaces {
                 None
             }
         };
-        api.worker_key = Some(keys.worker_key().into());
+        api.worker_key = Some(signing.worker_key().into());
         api.lease = self.config.worker_timeout / 3;
         api.hosts.clone_from(&self.config.hosts);
-        self.keep_to_quotas(key, &api.workspace, session.is_some()).await?;
+        self.keep_to_quotas(key, &api.workspace).await?;
         let key_watch = tokio::spawn(keys_file::keep_current(location, api.keys.clone()));
         let workspace = api.workspace.clone();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(key.clone(), Running { workspace, session, key_watch });
+        running.insert(key.clone(), Running { workspace, session, key_watch, _called: called });
         Ok(api)
     }
 
+    /// The project whose tasks this process runs for a workspace, if it does.
+    fn project_of(&self, key: &WorkspaceKey) -> Option<ProjectArgs> {
+        let named = self.config.projects.get(key).cloned().map(ProjectArgs::at);
+        let here = || (*key == self.usual()).then(|| self.location.project.clone());
+        named.or_else(here).filter(|_| self.config.slots > 0)
+    }
+
     /// Gives a workspace the limits of its tenant, where it has others.
-    async fn keep_to_quotas(
-        &self,
-        key: &WorkspaceKey,
-        workspace: &Workspace,
-        has_project: bool,
-    ) -> anyhow::Result<()> {
-        let location = self.at(key);
-        let project = if has_project { Some(location.project.find()?) } else { None };
+    async fn keep_to_quotas(&self, key: &WorkspaceKey, workspace: &Workspace) -> anyhow::Result<()> {
+        let project = self.project_of(key).map(|project| project.find()).transpose()?;
         let reach = WorkerScope::Shared(millis(self.config.worker_timeout));
         let state = self.api_keys.control().state();
         let quotas = state.tenant(&key.0).map(|tenant| tenant.quotas.clone()).unwrap_or_default();
+        self.slots.set_weight(&key.0, weight(&quotas));
         let start = session::start_with(project.as_ref(), reach, Some(&quotas))?;
         let beyond = move |state: &State| session::beyond_quotas(state, &start, &quotas);
         let changes = workspace.read(beyond).await?;
@@ -168,8 +226,10 @@ impl ServedWorkspaces {
         mut stores: Stores,
         reach: WorkerScope,
         quotas: &Quotas,
+        keys: &Keyring,
+        called: &CalledQueues,
     ) -> anyhow::Result<Api> {
-        let (secret, keys) = (location.secret()?, KeysFile::open(location)?.ring()?);
+        let secret = location.secret()?;
         let queue = LocalQueue::new(1_024);
         let logs = Arc::new(location.logs());
         let is_usual =
@@ -178,14 +238,20 @@ impl ServedWorkspaces {
         if let (true, Ok(project)) = (is_usual, location.project.find()) {
             session::keep_data_of(&project, &mut stores)?;
         }
-        let mut config = Config::new(queue.clone(), secret, keys.clone());
+        let mut config = Config::new(called.beside(queue.clone()), secret, keys.clone());
         config.start_with = session::start_with(None, reach, Some(quotas))?;
+        called.limit(&mut config.start_with);
         config.retention = true;
         config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         config.notifier = Some(session::senders(location, Some(&self.url))?);
         let workspace = Workspace::open(stores, config).await?;
-        Ok(Api::new(workspace, queue, logs, keys))
+        Ok(Api::new(workspace, queue, logs, keys.clone()))
     }
+}
+
+/// The share of a tenant where several want the same slots.
+fn weight(quotas: &Quotas) -> u64 {
+    quotas.get(Quota::FairnessWeight).unwrap_or(1)
 }
 
 fn millis(length: Duration) -> Millis {
@@ -227,8 +293,9 @@ impl Workspaces for ServedWorkspaces {
     }
 
     fn to_start(&self) -> Vec<WorkspaceKey> {
-        // One that was never written to has nothing to do.
-        self.all().into_iter().filter(|key| self.at(key).exists()).collect()
+        // One that was never written to has nothing to do, unless its project is to be deployed.
+        let has_work = |key: &WorkspaceKey| self.at(key).exists() || self.project_of(key).is_some();
+        self.all().into_iter().filter(has_work).collect()
     }
 
     async fn open(&self, key: &WorkspaceKey) -> Result<Api, Problem> {
@@ -244,15 +311,12 @@ impl Workspaces for ServedWorkspaces {
     }
 
     async fn apply_quotas(&self) {
-        let open: Vec<(WorkspaceKey, Workspace, bool)> = {
+        let open: Vec<(WorkspaceKey, Workspace)> = {
             let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let one = |(key, it): (&WorkspaceKey, &Running)| {
-                (key.clone(), it.workspace.clone(), it.session.is_some())
-            };
-            running.iter().map(one).collect()
+            running.iter().map(|(key, it)| (key.clone(), it.workspace.clone())).collect()
         };
-        for (key, workspace, has_project) in open {
-            if let Err(error) = self.keep_to_quotas(&key, &workspace, has_project).await {
+        for (key, workspace) in open {
+            if let Err(error) = self.keep_to_quotas(&key, &workspace).await {
                 let error = format!("{error:#}");
                 tracing::error!(tenant = %key.0, workspace = %key.1, error, "workspace.quotas failed");
             }

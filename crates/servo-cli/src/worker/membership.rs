@@ -38,6 +38,7 @@ impl Membership {
         name: &str,
         queues: &[String],
         slots: usize,
+        listens: bool,
         data: DataRoot,
         layout: Layout,
     ) -> anyhow::Result<Self> {
@@ -55,6 +56,7 @@ impl Membership {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             assets: [].into(),
             proof: None,
+            listens,
         };
         Ok(Self { client, worker_id: format!("{name}-{nonce}"), body, data, layout, pause: HEARTBEAT })
     }

@@ -75,7 +75,9 @@ fn thirty_days_are_paused_resumed_and_what_failed_is_made_again() {
         let made = backfill(&project, &id)["completed_partitions"].as_u64().unwrap();
         (made >= 10).then_some(())
     });
-    project.good(&["backfill", "pause", &id]);
+    let told = project.bad(&["backfill", "pause", "0000"]);
+    assert!(told.contains("there is no backfill 0000…; `servo backfill list` shows"), "{told}");
+    project.good(&["backfill", "pause", "latest"]);
     let paused = until("the chunk at work", || {
         let seen = backfill(&project, &id);
         seen["active_runs"].as_array().unwrap().is_empty().then_some(seen)
@@ -120,7 +122,7 @@ fn without_a_server_a_backfill_is_run_by_the_command_that_waits_for_it() {
     assert!(created.contains("nobody runs it yet"), "{created}");
     let id = created.split(' ').next().unwrap().to_owned();
     assert_eq!(backfill(&project, &id)["state"], "PENDING");
-    let said = project.good(&["backfill", "resume", &id, "--wait"]);
+    let said = project.good(&["backfill", "resume", &id[..20].to_lowercase(), "--wait"]);
     assert!(said.contains("succeeded: 4 of 4 partitions made"), "{said}");
     let missing = project.json(&[
         "backfill",

@@ -100,7 +100,9 @@ def rows() -> list:
     let waiting = project.json(&["quarantine", "list", "--json"])["items"].clone();
     let id = waiting[0]["materialization_id"].as_str().unwrap();
     assert_eq!(waiting[0]["output"]["row_count"], 2);
-    project.good(&["quarantine", "approve", id, "--reason", "two are enough today"]);
+    let told = project.bad(&["quarantine", "approve", "0000"]);
+    assert!(told.contains("there is no materialization 0000…; `servo quarantine list` shows"), "{told}");
+    project.good(&["quarantine", "approve", &id[..23], "--reason", "two are enough today"]);
     assert_eq!(project.latest("t/rows")["materialization_id"], id);
     assert_eq!(project.committed("t/rows"), [id]);
     let twice = project.bad(&["quarantine", "approve", id]);
@@ -109,7 +111,7 @@ def rows() -> list:
     project.bad(&["materialize", "t.rows"]);
     let waiting = project.json(&["quarantine", "list", "--json"])["items"].clone();
     let second = waiting[0]["materialization_id"].as_str().unwrap();
-    project.good(&["quarantine", "reject", second]);
+    project.good(&["quarantine", "reject", "latest"]);
     assert_eq!(project.json(&["quarantine", "list", "--json"])["items"], serde_json::json!([]));
     assert_eq!(project.latest("t/rows")["materialization_id"], id, "the good one before stays");
     assert!(!project.home().join("assets/t/rows/quarantine").join(second).exists());

@@ -87,6 +87,35 @@ fn runs_are_known_by_what_was_asked() {
 }
 
 #[test]
+fn partitions_are_found_as_people_type_them() {
+    let code = r#"
+hours = servo.HourlyPartitions(start="2013-01-01T00:00", end="2013-01-02T00:00", timezone="Europe/Amsterdam")
+
+@servo.asset(namespace="raw", partitions=hours)
+def events(ctx) -> int:
+    print("made", ctx.partition)
+    return 1
+"#;
+    let project = Project::new(code);
+    project.good(&["materialize", "raw.events", "-p", "2013-01-01T07:00", "-p", "2013-01-01T08:00"]);
+    let runs = |arguments: &[&str]| {
+        let found = project.json(&[&["run", "list", "--json"], arguments].concat());
+        found["items"].as_array().unwrap().len()
+    };
+    for typed in ["2013-01-01T07:00", "2013-01-01T06:00:00Z"] {
+        assert_eq!(runs(&["-p", typed]), 1, "{typed}");
+        assert_eq!(runs(&["-a", "raw.events", "-p", typed]), 1, "{typed}");
+        let log = project.good(&["run", "logs", "latest", "raw.events", typed]);
+        assert!(log.contains("made 2013-01-01T06:00:00Z") && !log.contains("T07:00:00Z"), "{log}");
+    }
+    assert_eq!(runs(&["-a", "raw.events", "-p", "2013-01-01T09:00"]), 0);
+    let told = project.bad(&["run", "list", "-a", "raw.events", "-p", "yesterday"]);
+    assert!(told.contains("yesterday"), "{told}");
+    let told = project.bad(&["run", "logs", "latest", "raw.events", "2013-01-01T09:00"]);
+    assert!(told.contains("has no task raw.events 2013-01-01T09:00"), "{told}");
+}
+
+#[test]
 fn lineage_is_that_of_what_was_really_read() {
     let project = Project::new(CODE);
     project.good(&["materialize", "+shop.clean", "--partition", "2013-01-01"]);
@@ -106,6 +135,11 @@ fn lineage_is_that_of_what_was_really_read() {
     assert!(edges(&lineage(&["raw.orders", "--down"])).is_empty(), "nobody has read the newest");
     let down = lineage(&["raw.orders", "--down", "--materialization", read.as_str().unwrap()]);
     assert_eq!(edges(&down), edges(&up));
+    let beginning = &read.as_str().unwrap()[..24];
+    assert_eq!(lineage(&["raw.orders", "--down", "--materialization", beginning]), down);
+    assert_eq!(lineage(&["shop.clean", "--materialization", "latest"]), lineage(&["shop.clean"]));
+    let unknown = project.bad(&["asset", "lineage", "raw.orders", "--materialization", "7zzz"]);
+    assert!(unknown.contains("there is no materialization 7ZZZ… of raw.orders"), "{unknown}");
     let told = project.good(&["asset", "lineage", "shop.clean"]);
     assert!(told.contains("\n  raw.orders 2013-01-01  "), "{told}");
     let never = project.bad(&["asset", "lineage", "shop.total"]);

@@ -50,6 +50,62 @@ fn a_request_after_a_save_runs_what_was_saved() {
 }
 
 #[test]
+fn what_is_asked_of_automation_after_a_save_is_about_what_was_saved() {
+    let asset = |name: &str| {
+        format!(
+            "@servo.asset(namespace=\"t\", partitions=servo.StaticPartitions([\"x\"]))\ndef {name}() -> int:\n    \
+             return 1\n"
+        )
+    };
+    let sensor = "\n@servo.sensor(selection=\"t.seen\")\ndef look(ctx):\n    return []\n";
+    let rule = r#"{"name": "told", "when": ["run_failed"], "selection": "t.told",
+        "to": [{"type": "webhook", "url": "https://example.org/hook"}]}"#;
+    let project = Project::new(&asset("first"));
+    fs::write(project.path("told.json"), rule).unwrap();
+    let _dev = Dev::start(&project);
+    let saved: [(&str, &str, &[&str]); 7] = [
+        ("previewed", "", &["backfill", "preview", "t.previewed", "-p", "x"]),
+        ("created", "", &["backfill", "create", "t.created", "-p", "x", "--wait"]),
+        ("seen", sensor, &["sensor", "evaluate", "look", "--dry-run"]),
+        ("clocked", "", &["schedule", "create", "clock", "--cron", "0 6 * * *", "--select", "t.clocked"]),
+        ("pushed", "", &["sensor", "create", "push", "--push", "--select", "t.pushed"]),
+        ("told", "", &["notification", "create", "told.json"]),
+        ("last", "", &["materialize", "t.last", "-p", "x"]),
+    ];
+    let mut code = asset("first");
+    for (name, more, command) in saved {
+        code.push_str(&format!("\n{}{more}", asset(name)));
+        project.save(&code);
+        project.good(command);
+    }
+    project.save("import nothing_like_that\n");
+    for command in [
+        &["backfill", "create", "t.last", "-p", "x"][..],
+        &["schedule", "create", "late", "--cron", "0 6 * * *", "--select", "t.last"],
+    ] {
+        let told = project.bad(command);
+        assert!(told.contains("the code that was saved cannot be loaded"), "{command:?}: {told}");
+    }
+    // A schedule that exists can be paused whatever was saved.
+    project.good(&["schedule", "pause", "clock"]);
+}
+
+#[test]
+fn an_interpreter_that_dies_while_it_imports_is_started_again() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let tried = elsewhere.path().join("tried");
+    let project = Project::new(&format!(
+        "import os, pathlib\ntried = pathlib.Path({:?})\nif not tried.exists():\n    tried.touch()\n    \
+         os._exit(9)\n{COUNT}",
+        tried.display().to_string()
+    ));
+    let dev = Dev::begin(&project, &["--port", "0"]);
+    dev.wait_for("reloaded: definitions have changed");
+    assert!(dev.log().contains("✗"), "it has died before:\n{}", dev.log());
+    project.good(&["materialize", "t.count"]);
+}
+
+#[test]
 fn a_broken_save_is_told_to_whoever_asks() {
     let project = Project::new(COUNT);
     let _dev = Dev::start(&project);
@@ -403,4 +459,50 @@ def clean(rows: list) -> list:
         assert!(problem["code"].is_string() && problem["detail"].is_string(), "{arguments:?}: {text}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn what_is_available_is_read_what_is_missing_is_said_and_made() {
+    let code = r#"
+days = servo.DailyPartitions(start="2013-01-01", end="2013-01-04")
+
+@servo.asset(namespace="raw", partitions=days)
+def events() -> list:
+    return [1]
+
+@servo.asset(namespace="ml", deps=[servo.dep(events, mapping=servo.available())])
+def model(events: list) -> int:
+    return len(events)
+"#;
+    let project = Project::new(code);
+    project.good(&["materialize", "raw.events", "-p", "2013-01-02"]);
+    let plan = project.good(&["plan", "ml.model"]);
+    assert!(plan.contains("3 never materialized, left out") && !plan.contains("select it too"), "{plan}");
+    let plan = project.json(&["plan", "ml.model", "--json"]);
+    assert_eq!(plan["tasks"][0]["inputs"][0]["available"], true);
+    let warned = "ml.model reads raw.events without 3 of 4 partitions, which were never materialized";
+    assert_eq!(plan["warnings"], json!([warned]));
+    project.good(&["materialize", "ml.model"]);
+    assert!(
+        project.good(&["run", "logs", "latest"]).contains("3 of 4 partitions of raw.events were never made")
+    );
+    assert_eq!(project.json(&["sql", "select value from ml.model", "--json"]), json!([{ "value": 1 }]));
+    let made = project.json(&["materialize", "raw.events", "--missing", "--json"]);
+    assert_eq!(made["run"]["tasks_succeeded"], 3);
+    for only in ["--missing", "--failed"] {
+        let again = project.json(&["materialize", "raw.events", only, "--json"]);
+        assert_eq!(again, json!({ "up_to_date": true }), "nothing to do is no failure");
+    }
+    project.good(&["materialize", "ml.model"]);
+    assert_eq!(project.json(&["sql", "select value from ml.model", "--json"]), json!([{ "value": 4 }]));
+}
+
+#[test]
+fn mistakes_in_the_file_of_the_project_are_told_as_such() {
+    let project = Project::new("");
+    let told = project.bad(&["materialize", "*"]);
+    assert!(told.contains("no asset matches *: there is none; declare one with @servo.asset"), "{told}");
+    fs::write(project.path("servo.toml"), "[project]\nmodles = [\"work\"]\n").unwrap();
+    let told = project.bad(&["asset", "list"]);
+    assert!(told.contains("servo.toml has 2 problems") && told.contains("unknown key 'modles'"), "{told}");
 }

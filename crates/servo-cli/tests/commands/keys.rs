@@ -29,18 +29,19 @@ fn keys_are_listed_and_rotated_one_purpose_or_all() {
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let first = keys(&project.json(&["admin", "keys", "list", "--json"]));
     let purposes: Vec<&str> = first.iter().map(|(purpose, ..)| purpose.as_str()).collect();
-    assert_eq!(purposes, ["envelopes", "task_tokens", "cursors", "sessions"]);
+    assert_eq!(purposes, ["envelopes", "task_tokens", "cursors", "sessions", "callback_urls"]);
     assert!(first.iter().all(|(.., signs)| *signs));
     let rotated = keys(&project.json(&["admin", "keys", "rotate", "--purpose", "cursors", "--json"]));
-    assert_eq!(rotated.len(), 5);
+    assert_eq!(rotated.len(), 6);
     assert_eq!(rotated[..2], first[..2]);
     assert_eq!(rotated[2].1, first[2].1, "the one before verifies");
     assert_eq!((rotated[2].2, rotated[3].2), (false, true), "the new one signs");
-    assert_eq!(keys(&project.json(&["admin", "keys", "rotate", "--json"])).len(), 9);
+    assert_eq!(keys(&project.json(&["admin", "keys", "rotate", "--json"])).len(), 11);
     let refused = project.servo(&["admin", "keys", "rotate", "--purpose", "run_ids"]);
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        refused.status.code() == Some(2) && told.contains("envelopes, task_tokens, cursors, sessions"),
+        refused.status.code() == Some(2)
+            && told.contains("envelopes, task_tokens, cursors, sessions, callback_urls"),
         "{told}"
     );
     let shown = project.good(&["admin", "keys", "list"]);

@@ -4,6 +4,7 @@
 
 mod backends;
 mod backfills;
+mod calls;
 mod checks;
 mod contexts;
 mod execution;

@@ -173,6 +173,13 @@ fn a_rule_is_created_tested_and_removed_without_a_server() {
     assert!(refused.contains("webhook failed: the webhook answered 503"), "{refused}");
     assert_eq!(project.good(&["notification", "test", "mine"]), "webhook sent\n");
     assert_eq!(hooked.lock().unwrap().len(), 2, "a test is tried once");
+    std::fs::write(project.path("rule.json"), rule.replace("run_failed", "retries_exhausted")).unwrap();
+    assert_eq!(project.good(&["notification", "update", "rule.json"]), "mine is changed\n");
+    assert_eq!(project.good(&["notification", "update", "rule.json"]), "mine was like that already\n");
+    let shown = project.json(&["notification", "show", "mine", "--json"]);
+    assert_eq!(shown["when"], serde_json::json!(["retries_exhausted"]));
+    let late = project.bad(&["notification", "update", "rule.json", "--expected-state-version", "1"]);
+    assert!(late.contains("somebody has changed it"), "{late}");
     project.good(&["notification", "remove", "mine"]);
     let gone = project.bad(&["notification", "show", "mine"]);
     assert!(gone.contains("there is no notification rule mine"), "{gone}");

@@ -83,7 +83,10 @@ fn a_wipe_names_what_goes_and_takes_the_data_or_only_the_status() {
     let plan = project.good(&["backfill", "preview", "raw.days", "--missing"]);
     assert!(plan.starts_with("3 partitions"), "{plan}");
 
-    project.good(&["partition", "undo", "raw.days"]);
+    let unknown = project.bad(&["partition", "undo", "raw.days", "--change", "7zzz"]);
+    assert!(unknown.contains("there is no change 7ZZZ… of partitions of raw.days"), "{unknown}");
+    let change = kept["accepted_event_id"].as_str().unwrap();
+    project.good(&["partition", "undo", "raw.days", "--change", &change[..20]]);
     assert_eq!(made(&project, "raw.days").len(), 4);
     project.good(&["materialize", "raw.doubled", "--partition", "2013-01-03"]);
     assert!(project.bad(&["partition", "undo", "raw.days"]).contains("nothing of raw.days can be undone"));

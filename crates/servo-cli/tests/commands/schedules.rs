@@ -1,6 +1,6 @@
 //! Schedules from end to end: real server, real Python, real clock.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Dev, Project, until};
 
@@ -66,6 +66,17 @@ fn schedules_are_created_previewed_and_deleted_and_mistakes_are_said() {
     assert_eq!((&mine["origin"], &mine["state_version"]), (&"api".into(), &1.into()));
     let wrong = project.bad(&["schedule", "pause", "mine", "--expected-state-version", "7"]);
     assert!(wrong.contains("has state version 1, not 7"), "{wrong}");
+    project.good(&["schedule", "update", "mine", "--cron", "30 2 * * *", "--if-running", "skip"]);
+    let changed = project.json(&["schedule", "show", "mine", "--json"]);
+    let told = ["cron", "if_running", "selection", "state_version"].map(|name| changed[name].clone());
+    assert_eq!(json!(told), json!(["30 2 * * *", "skip", "raw.beat", 2]));
+    let same = project.good(&["schedule", "update", "mine", "--cron", "30 2 * * *"]);
+    assert!(same.contains("mine was like that already"), "{same}");
+    let late =
+        project.bad(&["schedule", "update", "mine", "--priority", "3", "--expected-state-version", "1"]);
+    assert!(late.contains("has state version 2, not 1"), "{late}");
+    let of_code = project.bad(&["schedule", "update", "yearly", "--priority", "3"]);
+    assert!(of_code.contains("is declared in code"), "{of_code}");
     assert!(project.bad(&["schedule", "delete", "yearly"]).contains("is declared in code"));
     project.good(&["schedule", "delete", "mine"]);
     assert!(project.bad(&["schedule", "show", "mine"]).contains("there is no schedule mine"));

@@ -1,5 +1,8 @@
 //! Sensors, and schedules with functions, from end to end: real server, real Python.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use crate::support::{Dev, Project, until};
@@ -129,6 +132,66 @@ fn sensors_poll_are_told_and_fail_without_holding_up_others() {
     assert!(project.bad(&["sensor", "show", "nothing"]).contains("there is no sensor nothing"));
     let found = project.good(&["sql", "select count(*) > 0 as n from sensor_evals", "--json"]);
     assert!(found.contains("true"), "{found}");
+}
+
+/// The status of the answer to a message from somebody who knows no key of the server.
+fn pushed(project: &Project, sensor: &str, secret: &str) -> u16 {
+    let notice = std::fs::read(project.path(".servo/server.json")).unwrap();
+    let notice: Value = serde_json::from_slice(&notice).unwrap();
+    let url = notice["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let body = format!(r#"{{"message_id": "of {secret}"}}"#);
+    let mut stream = TcpStream::connect(&url).unwrap();
+    write!(
+        stream,
+        "POST /api/v1/orchestration/sensors/{sensor}/push HTTP/1.1\r\nHost: {url}\r\nConnection: close\r\n\
+         Authorization: Bearer {secret}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_sensor_with_a_secret_is_created_and_changed_over_the_interface() {
+    let project = Project::new(SENSING);
+    let variables = [("SERVO_SENSOR_ONE", "the first"), ("SERVO_SENSOR_TWO", "the second")];
+    let dev = Dev::in_environment(&project, &["--port", "0"], &variables);
+    dev.wait_for("reloaded when you save");
+    let create =
+        ["sensor", "create", "told", "--push", "--select", "raw.beat", "--secret-env", "SERVO_SENSOR_ONE"];
+    project.good(&create);
+    assert!(project.good(&["sensor", "show", "told"]).contains("show the secret in env SERVO_SENSOR_ONE"));
+    assert_eq!((pushed(&project, "told", "the second"), pushed(&project, "told", "the first")), (401, 202));
+
+    project.good(&[
+        "sensor",
+        "update",
+        "told",
+        "--secret-env",
+        "SERVO_SENSOR_TWO",
+        "--tag",
+        "by=hook",
+        "--expected-state-version",
+        "1",
+    ]);
+    let shown = project.json(&["sensor", "show", "told", "--json"]);
+    let secret = json!({"provider": "env", "path": "SERVO_SENSOR_TWO"});
+    assert_eq!(shown["verify"], json!({"scheme": "token", "secret": secret}));
+    assert_eq!((&shown["selection"], &shown["tags"]["by"]), (&json!("raw.beat"), &json!("hook")));
+    assert_eq!((pushed(&project, "told", "the first"), pushed(&project, "told", "the second")), (401, 202));
+    let late = project.bad(&["sensor", "update", "told", "--priority", "2", "--expected-state-version", "1"]);
+    assert!(late.contains("somebody has changed it"), "{late}");
+    let same = project.good(&["sensor", "update", "told", "--tag", "by=hook"]);
+    assert!(same.contains("told was like that already"), "{same}");
+
+    project.good(&["sensor", "update", "told", "--no-secret"]);
+    assert_eq!(pushed(&project, "told", "the second"), 401, "whoever may use the server, and nobody else");
+    let mut wrong = create.to_vec();
+    (wrong[2], wrong[7]) = ("other", "SERVO_KEY");
+    assert!(project.bad(&wrong).contains("that begin with SERVO_SENSOR_"));
+    assert!(project.bad(&["sensor", "update", "hook", "--priority", "1"]).contains("is declared in code"));
 }
 
 #[test]

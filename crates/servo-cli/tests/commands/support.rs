@@ -115,11 +115,22 @@ impl<'a> Dev<'a> {
 
     /// With these options.
     pub fn with(project: &'a Project, options: &[&str]) -> Self {
-        let log = fs::File::create(project.path("dev.log")).unwrap();
-        let process = project.command(&["dev", "--slots", "2"]).args(options).stderr(log).spawn().unwrap();
-        let dev = Self { project, process };
+        let dev = Self::begin(project, options);
         dev.wait_for("reloaded when you save");
         dev
+    }
+
+    /// With these options, and without waiting for its code.
+    pub fn begin(project: &'a Project, options: &[&str]) -> Self {
+        Self::in_environment(project, options, &[])
+    }
+
+    /// With these options and variables, and without waiting for its code.
+    pub fn in_environment(project: &'a Project, options: &[&str], variables: &[(&str, &str)]) -> Self {
+        let log = fs::File::create(project.path("dev.log")).unwrap();
+        let mut command = project.command(&["dev", "--slots", "2"]);
+        command.args(options).envs(variables.iter().copied()).stderr(log);
+        Self { project, process: command.spawn().unwrap() }
     }
 
     pub fn log(&self) -> String {

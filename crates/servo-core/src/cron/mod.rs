@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use crate::ParseError;
 use crate::parse_error::Refused;
+use crate::planted::{self, Mistake};
 use crate::zone::Zone;
 use days::Days;
 use field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
@@ -158,7 +159,8 @@ fn read(text: &str) -> Result<Cron, Refused> {
     let days = Days::new(day, month, weekday)
         .ok_or_else(|| (day_start, "it never ticks: none of its months has such a day".to_owned()))?;
     let times = Times { hours: hour.values, minutes: minute.values, seconds: second.values };
-    let clocks = if minute.star || hour.star { Clocks::Interval } else { Clocks::FixedTime };
+    let is_interval = minute.star || hour.star || planted::has(Mistake::DoubleTickAtEndOfDst);
+    let clocks = if is_interval { Clocks::Interval } else { Clocks::FixedTime };
     let words: Vec<_> = fields.iter().map(|(_, word)| word.to_ascii_uppercase()).collect();
     Ok(Cron { text: words.join(" ").into(), local: LocalTicks { days, times }, clocks })
 }

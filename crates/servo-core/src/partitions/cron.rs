@@ -1,6 +1,6 @@
 //! Cron partitions: from each tick of an expression to the next.
 //!
-//! What a tick is when clocks change is decided by [`cron`](crate::cron). The first partition starts with the first
+//! [`cron`](crate::cron) decides what a tick is when clocks change. The first partition starts with the first
 //! tick at or after the start of the span, and the last with the last tick whose window still ends inside the calendar.
 
 use std::sync::Arc;

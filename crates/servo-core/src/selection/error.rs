@@ -96,6 +96,9 @@ impl fmt::Display for Unmatched {
             [] if self.lacks_namespace => {
                 write!(f, ": write namespace.{0}, or *.{0} for every namespace", self.name)
             }
+            [] if self.name == "*" => f.write_str(
+                ": there is none; declare one with @servo.asset in a module that servo.toml names",
+            ),
             [] => f.write_str(": see the names with \"servo asset list\""),
             [only] => write!(f, ": did you mean {only}?"),
             [first @ .., last] => write!(f, ": did you mean {} or {last}?", first.join(", ")),

@@ -203,7 +203,7 @@ fn planned(
     let command = TriggerRun::planned(chunk_run_key(id, index), request, Some(plan));
     let (run, events) = match launch(state, secret, command, now) {
         Ok(launched) => launched,
-        Err(Refusal::Quota { quota: "max_queued_runs", .. }) => return Err(None),
+        Err(Refusal::Quota { quota: "max_queued_runs", .. } | Refusal::DailyRuns { .. }) => return Err(None),
         Err(refusal) => return Err(Some(format!("chunk {index} cannot be run: {refusal}"))),
     };
     if events.is_empty() {

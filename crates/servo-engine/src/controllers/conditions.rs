@@ -44,7 +44,7 @@ pub struct Watch {
     dirty: Sets,
     timers: BTreeSet<(Timestamp, u32, Wake)>,
     /// How many runs were queued when there was no room for another.
-    full: Option<usize>,
+    full: Option<Full>,
 }
 
 /// An action due at a time.
@@ -58,16 +58,31 @@ enum Wake {
     Release,
 }
 
+/// The facts by which there was no room for another run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Full {
+    queued_runs: usize,
+    /// When the day ends, if no more runs may be asked for on it.
+    day_ends: Option<Timestamp>,
+}
+
+impl Full {
+    fn now(state: &State, now: Timestamp) -> Self {
+        Self { queued_runs: state.queued_runs(), day_ends: state.full_until(now) }
+    }
+}
+
 impl Watch {
     /// When there is something to do, if nothing happens before.
     pub(crate) fn next_deadline(&self, state: &State, now: Timestamp) -> Option<Timestamp> {
         if state.conditions.is_empty() {
             return None;
         }
-        let waits = self.full.is_some_and(|queued| queued == state.queued_runs());
+        let waits = self.full == Some(Full::now(state, now));
         let at_once = !self.started || !self.dirty.is_empty() && !waits;
         let timer = self.timers.first().map(|(at, ..)| *at);
-        at_once.then_some(now).into_iter().chain(timer).min()
+        let next_day = self.full.and_then(|full| full.day_ends).filter(|_| waits);
+        at_once.then_some(now).into_iter().chain(timer).chain(next_day).min()
     }
 
     /// The events of an evaluation with the facts that have changed: what became true, then the run of it. Empty if
@@ -88,7 +103,7 @@ impl Watch {
         let pass = Pass { state, definitions: &definitions, conditions: &conditions, now };
         self.absorb(&pass, facts);
         self.wake(&pass);
-        let waits = self.full.is_some_and(|queued| queued == state.queued_runs());
+        let waits = self.full == Some(Full::now(state, now));
         if self.dirty.is_empty() || waits {
             return Vec::new();
         }
@@ -99,8 +114,8 @@ impl Watch {
         }
         match requested(&pass, secret, &found) {
             Ok(events) => events,
-            Err(Full) => {
-                self.full = Some(state.queued_runs());
+            Err(NoRoom) => {
+                self.full = Some(Full::now(state, now));
                 for (asset, set) in found.evaluator.requested() {
                     add(&mut self.dirty, asset, &set);
                 }
@@ -373,12 +388,12 @@ impl Found<'_> {
     }
 }
 
-/// There is no room for another run in the queue.
-struct Full;
+/// There is no room for another run, in the queue or on this day.
+struct NoRoom;
 
 /// The events of what an evaluation has found. If the run cannot be requested, the evaluation says why, and what it
 /// found is handled all the same: asking again would change nothing.
-fn requested(pass: &Pass<'_>, secret: &[u8], found: &Found<'_>) -> Result<Vec<EventData>, Full> {
+fn requested(pass: &Pass<'_>, secret: &[u8], found: &Found<'_>) -> Result<Vec<EventData>, NoRoom> {
     let state = pass.state;
     let id = evaluation_id(&format!("conditions:{}", state.head.last_event), pass.now);
     let mut positions: Vec<u32> = found.evaluator.fired.keys().copied().collect();
@@ -417,7 +432,7 @@ fn requested(pass: &Pass<'_>, secret: &[u8], found: &Found<'_>) -> Result<Vec<Ev
             evaluated.run = Some(run);
             Ok(std::iter::once(EventData::ConditionsEvaluated(evaluated)).chain(events).collect())
         }
-        Err(None) => Err(Full),
+        Err(None) => Err(NoRoom),
         Err(Some(problem)) => {
             evaluated.problem = Some(problem);
             Ok(vec![EventData::ConditionsEvaluated(evaluated)])
@@ -450,7 +465,7 @@ fn run(
             Err(Some(format!("run key {} was used before", run.run_key)))
         }
         Ok(launched) => Ok(launched),
-        Err(Refusal::Quota { quota: "max_queued_runs", .. }) => Err(None),
+        Err(Refusal::Quota { quota: "max_queued_runs", .. } | Refusal::DailyRuns { .. }) => Err(None),
         Err(refusal) => Err(Some(refusal.to_string())),
     }
 }

@@ -1,6 +1,6 @@
 //! Ready tasks get slots as long as there are any: highest priority first, then the source with the fewest tasks at
 //! work, then the oldest. Lanes that are paused, pools that are full and queues without a worker that has room give
-//! nothing (ADR-097, ADR-111).
+//! nothing (ADR-097, ADR-111). Partitions that one call makes are dispatched together, into one slot (ADR-210).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use std::sync::Arc;
 use servo_core::{AssetKey, RunId, Timestamp};
 
 use super::Dispatching;
+use crate::calls::Calls;
 use crate::derive::attempt_id;
 use crate::event::{DispatchRequested, EventData, PauseScope};
-use crate::state::{Capacities, Flow, Index, ReadyKey, Run, State, TaskLane, TaskRef};
+use crate::state::{Capacities, Flow, Index, ReadyKey, Run, State, Task, TaskLane, TaskRef};
 use crate::work;
 
 /// A `DispatchRequested` for every ready task that has a slot.
@@ -35,24 +36,48 @@ pub(super) fn dispatches(state: &State, index: &Index, now: Timestamp) -> Vec<Ev
     requests(state, choose(state, index, None), now)
 }
 
-fn requests(state: &State, chosen: Vec<TaskRef>, now: Timestamp) -> Vec<EventData> {
-    let request = |task: TaskRef| Some(request(state, state.runs.get(&task.run)?, task.task, now));
-    chosen.into_iter().filter_map(request).collect()
+fn requests(state: &State, chosen: Vec<Vec<TaskRef>>, now: Timestamp) -> Vec<EventData> {
+    chosen.into_iter().filter_map(|call| requests_of(state, &call, now)).flatten().collect()
 }
 
-/// The tasks that get a slot, in order: of all runs, or of one.
-fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
-    let mut free = state.settings.max_concurrent_tasks.saturating_sub(index.outstanding);
+/// The requests for the tasks of one call. That of the first comes last: it hands all of them out.
+fn requests_of(state: &State, call: &[TaskRef], now: Timestamp) -> Option<Vec<EventData>> {
+    let (leader, followers) = call.split_first()?;
+    let run = state.runs.get(&leader.run)?;
+    let mut lead = request(state, run, leader.task, now);
+    let shared = (!followers.is_empty()).then_some(lead.attempt_id);
+    let join = |request: &mut DispatchRequested| Arc::make_mut(&mut request.provenance).call = shared;
+    let follow = |follower: &TaskRef| {
+        let mut request = request(state, run, follower.task, now);
+        join(&mut request);
+        EventData::DispatchRequested(request)
+    };
+    let mut events: Vec<EventData> = followers.iter().map(follow).collect();
+    if shared.is_some() {
+        join(&mut lead);
+    }
+    events.push(EventData::DispatchRequested(lead));
+    Some(events)
+}
+
+/// The tasks that get a slot, in order, each with those that share it: of all runs, or of one.
+fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<Vec<TaskRef>> {
+    let settings = &state.settings;
+    let mut free = settings
+        .max_concurrent_tasks
+        .saturating_sub(index.outstanding)
+        .min(settings.max_queued_tasks.saturating_sub(index.queued_tasks()));
     if free == 0 || index.ready.is_empty() || state.pauses.paused(&PauseScope::All).is_some() {
         return Vec::new();
     }
+    let mut calls = Calls::new(state);
     let mut lanes: Vec<Waiting<'_>> = index
         .ready
         .iter()
         .filter(|(lane, _)| !lane.is_paused && !is_queue_paused(state, lane))
         .map(|(lane, keys)| {
             let mut rest = keys.iter().copied();
-            Waiting { lane, head: next_of(state, &mut rest, of), rest }
+            Waiting { lane, head: next_of(state, &mut calls, &mut rest, of), rest }
         })
         .collect();
     let mut of_flow: BTreeMap<&Flow, u32> = index.outstanding_of.iter().map(|(flow, n)| (flow, *n)).collect();
@@ -71,17 +96,18 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
         });
         let next = lanes.iter_mut().min_by_key(|waiting| {
             let at_work = of_flow.get(&waiting.lane.flow).copied().unwrap_or_default();
-            (waiting.head.map(|key| key.run_priority), at_work, waiting.head)
+            let head = waiting.head.as_ref().map(|(key, _)| *key);
+            (head.map(|key| key.run_priority), at_work, head)
         });
         let Some(Waiting { lane, head, rest }) = next else { break };
-        let Some(key) = std::mem::replace(head, next_of(state, rest, of)) else { break };
+        let Some((_, call)) = std::mem::replace(head, next_of(state, &mut calls, rest, of)) else { break };
         let lane = *lane;
         *of_flow.entry(&lane.flow).or_default() += 1;
         if let Some(pool) = &lane.pool {
             *in_pool.entry(pool).or_default() += 1;
         }
         capacities.take(&lane.queue);
-        chosen.push(key.task);
+        chosen.push(call);
         free -= 1;
     }
     chosen
@@ -90,30 +116,36 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
 /// The tasks of one lane that are not chosen yet.
 struct Waiting<'a> {
     lane: &'a TaskLane,
-    head: Option<ReadyKey>,
+    head: Option<(ReadyKey, Vec<TaskRef>)>,
     rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
 }
 
-fn next_of(state: &State, keys: &mut impl Iterator<Item = ReadyKey>, of: Option<RunId>) -> Option<ReadyKey> {
+fn next_of(
+    state: &State,
+    calls: &mut Calls<'_>,
+    keys: &mut impl Iterator<Item = ReadyKey>,
+    of: Option<RunId>,
+) -> Option<(ReadyKey, Vec<TaskRef>)> {
     let any_moves = state.renames.moving().next().is_some();
-    keys.find(|key| {
-        of.is_none_or(|run| key.task.run == run) && !(any_moves && waits_for_move(state, key.task))
+    keys.find_map(|key| {
+        let task = state.runs.get(&key.task.run)?.tasks.get(key.task.task as usize)?;
+        let is_free =
+            of.is_none_or(|run| key.task.run == run) && !(any_moves && moving_data_of(state, task).is_some());
+        let call = is_free.then(|| calls.led_by(key.task)).flatten()?;
+        Some((key, call))
     })
 }
 
-/// Whether data that a task makes or reads is on its way to another name.
-fn waits_for_move(state: &State, task: TaskRef) -> bool {
-    let Some(task) = state.runs.get(&task.run).and_then(|run| run.tasks.get(task.task as usize)) else {
-        return false;
-    };
+/// The asset whose data a task makes or reads, and which is on its way to another name.
+pub(crate) fn moving_data_of(state: &State, task: &Task) -> Option<AssetKey> {
     let definitions = state.checked_definitions();
     let is_moving = |asset: &AssetKey| state.renames.is_moving(asset);
-    task.assets().any(|asset| {
-        let reads_it = definitions.as_deref().is_some_and(|all| {
-            let deps = all.position(&asset).map(|position| &all.asset(position).deps);
-            deps.into_iter().flatten().any(|dep| is_moving(&all.asset(dep.asset).key))
+    task.assets().find_map(|asset| {
+        let read = definitions.as_deref().and_then(|all| {
+            let deps = &all.asset(all.position(&asset)?).deps;
+            deps.iter().map(|dep| &all.asset(dep.asset).key).find(|upstream| is_moving(upstream)).cloned()
         });
-        reads_it || is_moving(&asset)
+        read.or_else(|| is_moving(&asset).then_some(asset))
     })
 }
 
@@ -122,15 +154,15 @@ fn is_queue_paused(state: &State, lane: &TaskLane) -> bool {
 }
 
 /// The intent to hand the next attempt of a task to its queue.
-fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> EventData {
+fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> DispatchRequested {
     let task = &run.tasks[position as usize];
     let attempt = task.attempt + 1;
-    EventData::DispatchRequested(DispatchRequested {
+    DispatchRequested {
         run_id: run.id,
         task_key: task.key.clone(),
         attempt,
         attempt_id: attempt_id(run.id, &task.key, attempt, now),
         worker_queue: task.options.worker_queue.clone(),
         provenance: Arc::new(work::provenance(state, run, task)),
-    })
+    }
 }

@@ -12,7 +12,7 @@ use servo_core::cron::Ticks;
 use servo_core::planted::{self, Mistake};
 use servo_core::{Millis, ScheduleId, Timestamp};
 
-use crate::decide::{request_run, tick as evaluated};
+use crate::decide::{NoRun, request_run, tick as evaluated};
 use crate::definitions::IfRunning;
 use crate::derive::evaluation_id;
 use crate::evaluation::{DEFAULT_TIMEOUT, PATIENCE};
@@ -20,7 +20,6 @@ use crate::event::{
     EventData, RequestedRun, RunSource, ScheduleEvaluationRequested, ScheduleTicked, tick_id,
 };
 use crate::lifecycle::TickStatus;
-use crate::planner::PartitionChoice;
 use crate::principal::{Caller, Principal};
 use crate::requests::RunRequest;
 use crate::state::{PendingTick, Schedule, State};
@@ -136,7 +135,8 @@ fn lost(
     evaluated(state, secret, schedule, Err(error), None, &BTreeMap::new(), now)
 }
 
-/// Completes a tick with the runs that it requests. If one of them cannot be, the tick has failed and requests nothing.
+/// Completes a tick with the runs that it requests. If one of them cannot be, the tick has failed and requests nothing;
+/// where nothing is to be made, it is skipped.
 pub(crate) fn requested(
     state: &State,
     secret: &[u8],
@@ -156,9 +156,12 @@ pub(crate) fn requested(
                     events.extend(found.events);
                 }
             }
-            Err(problem) => {
-                tick.status = TickStatus::Failed;
-                tick.reason = Some(problem);
+            Err(none) => {
+                tick.status = match none {
+                    NoRun::NothingToMake(_) => TickStatus::Skipped,
+                    NoRun::Problem(_) => TickStatus::Failed,
+                };
+                tick.reason = Some(none.into_reason());
                 tick.runs.clear();
                 return vec![EventData::ScheduleTicked(tick)];
             }
@@ -181,6 +184,7 @@ pub(crate) fn request(schedule: &Schedule, tick: Timestamp, caller: Caller) -> R
     let definition = &schedule.definition;
     RunRequest {
         selection: definition.selection.clone().unwrap_or_default(),
+        partitions: definition.partitions.clone(),
         config: definition.config.clone(),
         priority: definition.priority,
         labels: definition.tags.clone(),
@@ -203,7 +207,7 @@ pub(crate) fn ticked(
         manual: false,
         definition_version: schedule.definition_version,
         asset_selection: schedule.definition.selection.clone().unwrap_or_default(),
-        partition_selection: PartitionChoice::default(),
+        partition_selection: schedule.definition.partitions.clone(),
         status,
         reason,
         runs: Vec::<RequestedRun>::new(),

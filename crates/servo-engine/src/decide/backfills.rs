@@ -114,6 +114,7 @@ fn cancelled_runs<'a>(state: &'a State, backfill: &'a Backfill) -> impl Iterator
             reason: format!("backfill {} was cancelled", backfill.id),
             force: false,
             silent_since: None,
+            by_system: true,
         })
     })
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Timestamp};
 
-use super::{Answer, Decision, notifications, renames, schedules, sensors};
+use super::{Answer, Decision, named, renames};
 use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
 use crate::event::{AssetsDeployed, DeployedAsset, EventData};
 use crate::refusal::Refusal;
-use crate::state::{Deployment, State};
+use crate::state::{Deployment, NotificationRule, Schedule, Sensor, State};
 
 pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decision {
     let is_same = |deployed: &Deployment| {
@@ -32,9 +32,9 @@ pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decisio
 fn events(state: &State, command: &Deploy, now: Timestamp) -> Result<Vec<EventData>, Refusal> {
     let mut events = vec![EventData::AssetsDeployed(difference(state, command, now)?)];
     events.extend(renames::deployed(state, &by_key(&command.assets)?)?);
-    events.extend(schedules::deploy(state, &command.schedules, now)?);
-    events.extend(sensors::deploy(state, &command.sensors, now)?);
-    events.extend(notifications::deploy(state, &command.notifications, now)?);
+    events.extend(named::deploy::<Schedule>(state, &command.schedules, now)?);
+    events.extend(named::deploy::<Sensor>(state, &command.sensors, now)?);
+    events.extend(named::deploy::<NotificationRule>(state, &command.notifications, now)?);
     Ok(events)
 }
 

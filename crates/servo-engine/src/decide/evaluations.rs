@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{EvaluationId, Fingerprint, RunId, Timestamp};
 
-use super::{Decision, known_key, newest, partitions, request_run};
+use super::{Decision, NoRun, known_key, newest, partitions, request_run};
 use crate::command::{ChangePartitions, Reply, StoredRunKey, TriggerSchedule};
 use crate::controllers::schedules;
 use crate::definitions::SensorDef;
@@ -103,7 +104,8 @@ pub(crate) fn tick(
         Ok((mut tick, skip, made)) => {
             if made.runs.is_empty() {
                 tick.status = TickStatus::Skipped;
-                tick.reason = Some(skip.unwrap_or_else(|| "the function requested nothing".to_owned()));
+                let reason = skip.or_else(|| made.nothing.clone());
+                tick.reason = Some(reason.unwrap_or_else(|| "the function requested nothing".to_owned()));
             }
             made.describe(&mut tick.asset_selection, &mut tick.partition_selection);
             (tick.runs, tick.output) = (made.runs, output);
@@ -140,7 +142,9 @@ pub(super) fn manual_tick(
     now: Timestamp,
 ) -> Result<(RunId, Vec<EventData>), String> {
     let mut base = schedules::request(schedule, now, command.caller.clone());
-    base.partitions.clone_from(&command.partitions);
+    if !command.partitions.is_empty() {
+        base.partitions.clone_from(&command.partitions);
+    }
     base.config.extend(command.config.clone());
     let mut tick = schedules::ticked(schedule, now, TickStatus::Triggered, None);
     (tick.tick_id, tick.manual) = (manual_tick_id(schedule.id, now), true);
@@ -149,7 +153,7 @@ pub(super) fn manual_tick(
     let result = &asked_by_hand(result, command);
     let made = runs(state, secret, subject, &base, &key, result, &command.stored_keys, now, now)?;
     let first = made.runs.first().map(|run| run.run_id).ok_or_else(|| {
-        let reason = result.skip.as_deref().unwrap_or("without a reason");
+        let reason = result.skip.as_deref().or(made.nothing.as_deref()).unwrap_or("without a reason");
         format!("its function requested nothing: {reason}")
     })?;
     made.describe(&mut tick.asset_selection, &mut tick.partition_selection);
@@ -258,7 +262,7 @@ pub(crate) fn evaluate(
     };
     // L2-INV-12: what was evaluated on another state is recorded, and nothing of it counts.
     let is_stale = outcome.expected_state_version.is_some_and(|known| known != sensor.state_version);
-    if is_stale {
+    if is_stale && !planted::has(Mistake::CursorWithoutCas) {
         let call = outcome.evaluation_id.map(|id| id.to_string()).unwrap_or_default();
         record.eval_id = format!("{name}:stale:{call}").into();
         record.status = SensorStatus::Stale;
@@ -361,6 +365,8 @@ struct MadeRuns {
     events: Vec<EventData>,
     asked: BTreeMap<Arc<str>, Fingerprint>,
     last: Option<(String, PartitionChoice)>,
+    /// Why a request has become no run where nothing is to be made.
+    nothing: Option<String>,
 }
 
 impl MadeRuns {
@@ -419,12 +425,23 @@ fn runs(
             let key = spec.run_key.as_deref().unwrap_or_default();
             return Err(format!("it requests two different runs under the run key {key:?}"));
         }
-        let found = request_run(state, secret, run_key, request, stored_key, at, now)?;
+        let found = match request_run(state, secret, run_key, request, stored_key, at, now) {
+            Ok(found) => found,
+            Err(NoRun::NothingToMake(reason)) => {
+                made.nothing = Some(reason);
+                continue;
+            }
+            Err(NoRun::Problem(problem)) => return Err(problem),
+        };
         // Of several, the run queue decides in the same step how many may start.
         let starts = |event: &EventData| matches!(event, EventData::RunTriggered(_));
         made.events.extend(found.events.into_iter().filter(|event| count == 1 || !starts(event)));
         made.last = Some((found.request.selection, found.request.partitions));
         made.runs.push(found.run);
+    }
+    let new = made.events.iter().filter(|event| matches!(event, EventData::RunRequested(_))).count() as u64;
+    if let Some(left) = state.daily_runs_left(now).filter(|left| new > *left) {
+        return Err(format!("it requests {new} runs, and {left} may be asked for today (max_daily_runs)"));
     }
     Ok(made)
 }

@@ -21,6 +21,42 @@ pub(crate) struct Requested {
     pub(crate) events: Vec<EventData>,
 }
 
+/// Why a request becomes no run.
+pub(crate) enum NoRun {
+    /// Nothing of what it is about is to be made.
+    NothingToMake(String),
+    /// It cannot be planned, or is refused.
+    Problem(String),
+}
+
+impl NoRun {
+    pub(crate) fn into_reason(self) -> String {
+        match self {
+            NoRun::NothingToMake(reason) | NoRun::Problem(reason) => reason,
+        }
+    }
+}
+
+impl From<RequestError> for NoRun {
+    fn from(error: RequestError) -> Self {
+        match &error {
+            RequestError::Planning(planning) => match planning.nothing_to_make() {
+                Some(reason) => NoRun::NothingToMake(reason),
+                None => NoRun::Problem(error.to_string()),
+            },
+            RequestError::Selection(_)
+            | RequestError::NothingDeployed
+            | RequestError::StillRunning { .. }
+            | RequestError::NothingToRetry { .. }
+            | RequestError::Backfill(_)
+            | RequestError::Partitions(_)
+            | RequestError::UnknownAsset { .. }
+            | RequestError::BackfillActive { .. }
+            | RequestError::NothingFailed { .. } => NoRun::Problem(error.to_string()),
+        }
+    }
+}
+
 /// Requests a run, with partitions as they are at a time. If assets have partitions and none are asked for, the newest
 /// complete one of each is; why not if that cannot be. `stored` is what the tables say about a key that others may have
 /// used before.
@@ -32,12 +68,12 @@ pub(crate) fn request_run(
     stored: Option<StoredRunKey>,
     at: Timestamp,
     now: Timestamp,
-) -> Result<Requested, String> {
+) -> Result<Requested, NoRun> {
     let (prepared, request) =
         newest(request, |request| prepare(state, secret, run_key.clone(), request.clone(), at));
-    let command: TriggerRun = prepared.map_err(|error| error.to_string())?;
+    let command: TriggerRun = prepared?;
     let launched = launch_with(state, secret, command, stored, now);
-    let (run, events) = launched.map_err(|refusal| refusal.to_string())?;
+    let (run, events) = launched.map_err(|refusal| NoRun::Problem(refusal.to_string()))?;
     Ok(Requested { run, request, events })
 }
 

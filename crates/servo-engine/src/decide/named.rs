@@ -1,13 +1,18 @@
-//! What schedules, sensors and notification rules have in common: a name that belongs to code or to the API, and a state
-//! version that whoever changes them may expect.
+//! Requests about schedules, sensors and notification rules, as far as they are the same: a name belongs to code or to
+//! the API, and whoever changes something may expect a version of its state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use servo_core::Timestamp;
+
+use super::Decision;
+use crate::command::{ChangeNamed, NamedChange};
 use crate::definitions::DefinitionProblems;
+use crate::event::EventData;
 use crate::lifecycle::Origin;
 use crate::refusal::Refusal;
-use crate::state::{NotificationRule, Schedule, Sensor};
+use crate::state::{Definition, Named, State};
 
 /// Why nothing can be defined before a project is deployed.
 pub(super) const NOTHING_DEPLOYED: &str =
@@ -17,119 +22,185 @@ pub(super) const NOTHING_DEPLOYED: &str =
 pub(super) const BELONGS_TO_CODE: &str =
     "its function belongs into a project: declare it there and deploy it";
 
-/// A kind of things that have names.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kind {
+/// A kind whose definitions are decided here.
+pub(super) trait Decided: Named {
     /// The word for one of them.
-    pub(super) name: &'static str,
+    const NAME: &'static str;
     /// The name of the limit on them.
-    pub(super) quota: &'static str,
+    const QUOTA: &'static str;
     /// How many a workspace may have, with those that were removed.
-    pub(super) most: usize,
+    const MOST: usize;
+
+    /// The id of one that is defined for the first time.
+    fn new_id(state: &State, name: &str, now: Timestamp) -> Self::Id;
+
+    /// Checks a definition that comes over the API.
+    fn check(state: &State, definition: &Self::Definition) -> Result<(), String>;
+
+    /// The event that defines one.
+    fn defined(
+        id: Self::Id,
+        origin: Origin,
+        state_version: u64,
+        definition: Arc<Self::Definition>,
+    ) -> EventData;
+
+    /// The event that turns one on, off, or removes it.
+    fn turned(id: Self::Id, state_version: u64, turn: Turn) -> EventData;
 }
 
-/// Something that has a name.
-pub(super) trait Named {
-    fn name(&self) -> &str;
-    fn origin(&self) -> Origin;
-    fn is_removed(&self) -> bool;
-    fn state_version(&self) -> u64;
+/// A change that is the same for all kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Paused,
+    Resumed,
+    Removed,
 }
 
-macro_rules! named {
-    ($($type:ty),*) => {$(
-        impl Named for $type {
-            fn name(&self) -> &str {
-                &self.name
-            }
-
-            fn origin(&self) -> Origin {
-                self.origin
-            }
-
-            fn is_removed(&self) -> bool {
-                self.removed_at.is_some()
-            }
-
-            fn state_version(&self) -> u64 {
-                self.state_version
-            }
-        }
-    )*};
+/// Decides about a change; `own` about those that only things of its kind know.
+pub(super) fn change<T: Decided, X>(
+    state: &State,
+    command: &ChangeNamed<NamedChange<T::Definition, X>>,
+    now: Timestamp,
+    own: impl FnOnce(&T, &X) -> Result<Option<EventData>, Refusal>,
+) -> Decision {
+    match changed(state, command, now, own) {
+        Ok(Some(event)) => Decision::change(event, command.caller.principal.clone()),
+        Ok(None) => Decision::unchanged(),
+        Err(refusal) => Decision::refuse(refusal),
+    }
 }
 
-named!(Schedule, Sensor, NotificationRule);
-
-impl Kind {
-    /// Refuses to define what cannot be.
-    pub(super) fn bad(self, name: &str, problem: String) -> Refusal {
-        Refusal::BadDefinition { what: self.name, name: name.to_owned(), problem }
+fn changed<T: Decided, X>(
+    state: &State,
+    command: &ChangeNamed<NamedChange<T::Definition, X>>,
+    now: Timestamp,
+    own: impl FnOnce(&T, &X) -> Result<Option<EventData>, Refusal>,
+) -> Result<Option<EventData>, Refusal> {
+    if let NamedChange::Create(definition) = &command.change {
+        return create::<T>(state, definition, now).map(Some);
     }
+    let known: &T = find(state, &command.name)?;
+    expect_version(known, command.expected_state_version)?;
+    let (id, state_version) = (known.id, known.state_version + 1);
+    Ok(match &command.change {
+        NamedChange::Pause => (!known.paused).then(|| T::turned(id, state_version, Turn::Paused)),
+        NamedChange::Resume => known.paused.then(|| T::turned(id, state_version, Turn::Resumed)),
+        NamedChange::Remove => {
+            is_changeable(known)?;
+            Some(T::turned(id, state_version, Turn::Removed))
+        }
+        NamedChange::Own(change) => own(known, change)?,
+        NamedChange::Create(definition) | NamedChange::Redefine(definition) => {
+            is_changeable(known)?;
+            check::<T>(state, definition)?;
+            let is_same = known.definition == *definition;
+            (!is_same).then(|| T::defined(id, Origin::Api, state_version, definition.clone()))
+        }
+    })
+}
 
-    /// Refuses a change that expects another version.
-    pub(super) fn expect_version(self, known: &impl Named, expected: Option<u64>) -> Result<(), Refusal> {
-        match expected.filter(|expected| *expected != known.state_version()) {
-            None => Ok(()),
-            Some(expected) => {
-                let (name, found) = (known.name().to_owned(), known.state_version());
-                Err(Refusal::StateVersion { what: self.name, name, expected, found })
+fn create<T: Decided>(
+    state: &State,
+    definition: &Arc<T::Definition>,
+    now: Timestamp,
+) -> Result<EventData, Refusal> {
+    check::<T>(state, definition)?;
+    let name = definition.name();
+    let known = T::all(state).find(name);
+    if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
+        return Err(taken::<T>(name, known.origin));
+    }
+    limit::<T>(T::all(state).len() + 1)?;
+    let (id, state_version) = identity(state, name, known.map(|known| &**known), now);
+    Ok(T::defined(id, Origin::Api, state_version, definition.clone()))
+}
+
+/// The differences between what a project declares of a kind and what is in the state.
+pub(super) fn deploy<T: Decided>(
+    state: &State,
+    definitions: &[Arc<T::Definition>],
+    now: Timestamp,
+) -> Result<Vec<EventData>, Refusal> {
+    let mut declared = BTreeMap::new();
+    for definition in definitions {
+        let name = definition.name();
+        if declared.insert(name, definition).is_some() {
+            return Err(bad::<T>(name, "it is declared twice".to_owned()));
+        }
+    }
+    let mut events = Vec::new();
+    for (name, definition) in &declared {
+        let known = T::all(state).find(name).map(|known| &**known);
+        if let Some(live) = known.filter(|known| known.removed_at.is_none()) {
+            // Code does not take what somebody has created.
+            if live.origin == Origin::Api {
+                return Err(taken::<T>(name, live.origin));
+            }
+            if live.definition == **definition {
+                continue;
             }
         }
+        let (id, state_version) = identity(state, name, known, now);
+        events.push(T::defined(id, Origin::Code, state_version, Arc::clone(definition)));
     }
+    limit::<T>(T::all(state).len() + events.len())?;
+    let is_gone = |known: &&T| known.origin == Origin::Code && !declared.contains_key(&*known.name);
+    let removed = T::all(state).iter_live().filter(is_gone);
+    events.extend(removed.map(|known| T::turned(known.id, known.state_version + 1, Turn::Removed)));
+    Ok(events)
+}
 
-    /// Refuses a change of a definition that code declares: deploying changes it.
-    pub(super) fn is_changeable(self, known: &impl Named) -> Result<(), Refusal> {
-        match known.origin() {
-            Origin::Api => Ok(()),
-            Origin::Code => Err(Refusal::DefinedByCode { what: self.name, name: known.name().to_owned() }),
+/// One that is there, by its name or its id.
+pub(super) fn find<'s, T: Named>(state: &'s State, name: &str) -> Result<&'s T, Refusal> {
+    T::all(state).live(name).ok_or_else(|| T::unknown(name.to_owned()))
+}
+
+/// Refuses a change that expects another version.
+pub(super) fn expect_version<T: Decided>(known: &T, expected: Option<u64>) -> Result<(), Refusal> {
+    match expected.filter(|expected| *expected != known.state_version) {
+        None => Ok(()),
+        Some(expected) => {
+            let (name, found) = (known.name.to_string(), known.state_version);
+            Err(Refusal::StateVersion { what: T::NAME, name, expected, found })
         }
     }
+}
 
-    /// Refuses to create what is there, or one too many.
-    pub(super) fn may_create(
-        self,
-        name: &str,
-        known: Option<&impl Named>,
-        count: usize,
-    ) -> Result<(), Refusal> {
-        if let Some(known) = known.filter(|known| !known.is_removed()) {
-            return Err(self.taken(name, known.origin()));
-        }
-        self.limit(count + 1)
+/// Refuses a change of a definition that code declares: deploying changes it.
+fn is_changeable<T: Decided>(known: &T) -> Result<(), Refusal> {
+    match known.origin {
+        Origin::Api => Ok(()),
+        Origin::Code => Err(Refusal::DefinedByCode { what: T::NAME, name: known.name.to_string() }),
     }
+}
 
-    /// Refuses to let code declare what somebody has created.
-    pub(super) fn may_deploy(self, name: &str, known: Option<&impl Named>) -> Result<(), Refusal> {
-        match known.filter(|known| !known.is_removed() && known.origin() == Origin::Api) {
-            Some(known) => Err(self.taken(name, known.origin())),
-            None => Ok(()),
-        }
+fn check<T: Decided>(state: &State, definition: &T::Definition) -> Result<(), Refusal> {
+    T::check(state, definition).map_err(|problem| bad::<T>(definition.name(), problem))
+}
+
+/// Refuses to define what cannot be.
+fn bad<T: Decided>(name: &str, problem: String) -> Refusal {
+    Refusal::BadDefinition { what: T::NAME, name: name.to_owned(), problem }
+}
+
+fn taken<T: Decided>(name: &str, origin: Origin) -> Refusal {
+    Refusal::NameTaken { what: T::NAME, name: name.to_owned(), origin }
+}
+
+/// Refuses more than there may be.
+fn limit<T: Decided>(used: usize) -> Result<(), Refusal> {
+    if used > T::MOST {
+        return Err(Refusal::Quota { quota: T::QUOTA, limit: T::MOST as u64, used: used as u64 });
     }
+    Ok(())
+}
 
-    /// Refuses more than there may be.
-    pub(super) fn limit(self, used: usize) -> Result<(), Refusal> {
-        if used > self.most {
-            return Err(Refusal::Quota { quota: self.quota, limit: self.most as u64, used: used as u64 });
-        }
-        Ok(())
-    }
-
-    /// The declarations of a project by name; refused if one is declared twice.
-    pub(super) fn declared<'a, D>(
-        self,
-        definitions: impl Iterator<Item = (&'a str, &'a Arc<D>)>,
-    ) -> Result<BTreeMap<&'a str, &'a Arc<D>>, Refusal> {
-        let mut declared = BTreeMap::new();
-        for (name, definition) in definitions {
-            if declared.insert(name, definition).is_some() {
-                return Err(self.bad(name, "it is declared twice".to_owned()));
-            }
-        }
-        Ok(declared)
-    }
-
-    fn taken(self, name: &str, origin: Origin) -> Refusal {
-        Refusal::NameTaken { what: self.name, name: name.to_owned(), origin }
+/// The id that a name keeps, and the next version of its state.
+fn identity<T: Decided>(state: &State, name: &str, known: Option<&T>, now: Timestamp) -> (T::Id, u64) {
+    match known {
+        Some(known) => (known.id, known.state_version + 1),
+        None => (T::new_id(state, name, now), 1),
     }
 }
 

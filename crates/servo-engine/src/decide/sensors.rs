@@ -5,10 +5,10 @@ use std::sync::Arc;
 use servo_core::{SensorId, Timestamp};
 
 use super::evaluations::{SensorOutcome, evaluate, looked_up};
-use super::named::{self, Kind};
+use super::named::{self, Decided, Turn};
 use super::{Answer, Decision};
-use crate::command::{ChangeSensor, EvaluatedByHand, PushMessage, SensorChange};
-use crate::definitions::SensorDef;
+use crate::command::{ChangeSensor, EvaluatedByHand, PushMessage, ResetCursor};
+use crate::definitions::{SensorDef, foreign_sensor};
 use crate::derive::{idempotency_hash, sensor_id};
 use crate::evaluation::{MAX_CURSOR, MAX_MESSAGE, MAX_MESSAGE_ID, Subject};
 use crate::event::{
@@ -19,86 +19,60 @@ use crate::lifecycle::{Origin, SensorKind};
 use crate::refusal::Refusal;
 use crate::state::{MAX_WAITING, Sensor, State};
 
-const SENSORS: Kind = Kind { name: "sensor", quota: "max_sensors", most: 100_000 };
+impl Decided for Sensor {
+    const NAME: &'static str = "sensor";
+    const QUOTA: &'static str = "max_sensors";
+    const MOST: usize = 100_000;
+
+    fn new_id(state: &State, name: &str, now: Timestamp) -> SensorId {
+        sensor_id(state.tenant(), state.workspace(), name, now)
+    }
+
+    fn check(state: &State, definition: &SensorDef) -> Result<(), String> {
+        if definition.function.is_some() {
+            return Err(named::BELONGS_TO_CODE.to_owned());
+        }
+        if let Some(problem) = foreign_sensor(definition) {
+            return Err(problem);
+        }
+        let definitions = state.checked_definitions().ok_or(named::NOTHING_DEPLOYED)?;
+        definitions.check_sensor(definition).map_err(|problems| named::told(&problems))
+    }
+
+    fn defined(
+        sensor_id: SensorId,
+        origin: Origin,
+        state_version: u64,
+        definition: Arc<SensorDef>,
+    ) -> EventData {
+        EventData::SensorDefined(SensorDefined { sensor_id, origin, state_version, definition })
+    }
+
+    fn turned(sensor_id: SensorId, state_version: u64, turn: Turn) -> EventData {
+        match turn {
+            Turn::Paused => EventData::SensorPaused(SensorPaused { sensor_id, state_version }),
+            Turn::Resumed => EventData::SensorResumed(SensorResumed { sensor_id, state_version }),
+            Turn::Removed => EventData::SensorRemoved(SensorRemoved { sensor_id, state_version }),
+        }
+    }
+}
 
 pub(super) fn change(state: &State, command: &ChangeSensor, now: Timestamp) -> Decision {
-    match changed(state, command, now) {
-        Ok(Some(event)) => Decision::change(event, command.caller.principal.clone()),
-        Ok(None) => Decision::unchanged(),
-        Err(refusal) => Decision::refuse(refusal),
-    }
+    named::change(state, command, now, reset)
 }
 
-fn changed(state: &State, command: &ChangeSensor, now: Timestamp) -> Result<Option<EventData>, Refusal> {
-    if let SensorChange::Create(definition) = &command.change {
-        return create(state, definition, now).map(Some);
+fn reset(sensor: &Sensor, ResetCursor(cursor): &ResetCursor) -> Result<Option<EventData>, Refusal> {
+    if sensor.cursor == *cursor {
+        return Ok(None);
     }
-    let sensor = find(state, &command.sensor)?;
-    SENSORS.expect_version(sensor, command.expected_state_version)?;
-    let (sensor_id, state_version) = (sensor.id, sensor.state_version + 1);
-    Ok(match &command.change {
-        SensorChange::Pause if sensor.paused => None,
-        SensorChange::Pause => Some(EventData::SensorPaused(SensorPaused { sensor_id, state_version })),
-        SensorChange::Resume if !sensor.paused => None,
-        SensorChange::Resume => Some(EventData::SensorResumed(SensorResumed { sensor_id, state_version })),
-        SensorChange::Remove => {
-            SENSORS.is_changeable(sensor)?;
-            Some(EventData::SensorRemoved(SensorRemoved { sensor_id, state_version }))
-        }
-        SensorChange::ResetCursor(cursor) if sensor.cursor == *cursor => None,
-        SensorChange::ResetCursor(cursor) => {
-            if let Some(long) = cursor.as_deref().filter(|cursor| cursor.len() > MAX_CURSOR) {
-                return Err(Refusal::TooLarge { what: "the cursor", bytes: long.len(), limit: MAX_CURSOR });
-            }
-            let cursor = cursor.clone();
-            Some(EventData::SensorCursorReset(SensorCursorReset { sensor_id, state_version, cursor }))
-        }
-        SensorChange::Create(definition) | SensorChange::Redefine(definition) => {
-            SENSORS.is_changeable(sensor)?;
-            check(state, definition)?;
-            let is_same = sensor.definition == *definition;
-            (!is_same).then(|| defined(sensor_id, Origin::Api, state_version, definition))
-        }
-    })
-}
-
-fn create(state: &State, definition: &Arc<SensorDef>, now: Timestamp) -> Result<EventData, Refusal> {
-    check(state, definition)?;
-    let known = state.sensors.find(&definition.name).map(|known| &**known);
-    SENSORS.may_create(&definition.name, known, state.sensors.len())?;
-    let (id, state_version) = identity(state, &definition.name, known, now);
-    Ok(defined(id, Origin::Api, state_version, definition))
-}
-
-/// The differences between the sensors of a project and those of the state.
-pub(super) fn deploy(
-    state: &State,
-    sensors: &[Arc<SensorDef>],
-    now: Timestamp,
-) -> Result<Vec<EventData>, Refusal> {
-    let declared =
-        SENSORS.declared(sensors.iter().map(|definition| (definition.name.as_str(), definition)))?;
-    let mut events = Vec::new();
-    for (name, definition) in &declared {
-        let known = state.sensors.find(name).map(|known| &**known);
-        SENSORS.may_deploy(name, known)?;
-        if known.is_some_and(|known| known.removed_at.is_none() && known.definition == **definition) {
-            continue;
-        }
-        let (id, state_version) = identity(state, name, known, now);
-        events.push(defined(id, Origin::Code, state_version, definition));
+    if let Some(long) = cursor.as_deref().filter(|cursor| cursor.len() > MAX_CURSOR) {
+        return Err(Refusal::TooLarge { what: "the cursor", bytes: long.len(), limit: MAX_CURSOR });
     }
-    SENSORS.limit(state.sensors.len() + events.len())?;
-    let removed = state
-        .sensors()
-        .filter(|sensor| sensor.origin == Origin::Code && !declared.contains_key(&*sensor.name));
-    events.extend(removed.map(|sensor| {
-        EventData::SensorRemoved(SensorRemoved {
-            sensor_id: sensor.id,
-            state_version: sensor.state_version + 1,
-        })
-    }));
-    Ok(events)
+    Ok(Some(EventData::SensorCursorReset(SensorCursorReset {
+        sensor_id: sensor.id,
+        state_version: sensor.state_version + 1,
+        cursor: cursor.clone(),
+    })))
 }
 
 /// A message for a sensor. The same message again changes nothing.
@@ -111,7 +85,7 @@ pub(super) fn push(state: &State, command: &PushMessage) -> Decision {
 }
 
 fn pushed(state: &State, command: &PushMessage) -> Result<Option<EventData>, Refusal> {
-    let sensor = find(state, &command.sensor)?;
+    let sensor: &Sensor = named::find(state, &command.sensor)?;
     if sensor.definition.kind() != SensorKind::Push {
         return Err(Refusal::TakesNoMessages {
             name: sensor.name.to_string(),
@@ -145,11 +119,11 @@ fn pushed(state: &State, command: &PushMessage) -> Result<Option<EventData>, Ref
 
 /// The result of an evaluation that somebody asked for.
 pub(super) fn by_hand(state: &State, secret: &[u8], command: &EvaluatedByHand, now: Timestamp) -> Decision {
-    let sensor = match find(state, &command.sensor) {
+    let sensor: &Sensor = match named::find(state, &command.sensor) {
         Ok(sensor) => sensor,
         Err(refusal) => return Decision::refuse(refusal),
     };
-    if let Err(refusal) = SENSORS.expect_version(sensor, Some(command.expected_state_version)) {
+    if let Err(refusal) = named::expect_version(sensor, Some(command.expected_state_version)) {
         return Decision::refuse(refusal);
     }
     let chosen = command.report.run_keys(Subject::Sensor(sensor.id));
@@ -168,35 +142,4 @@ pub(super) fn by_hand(state: &State, secret: &[u8], command: &EvaluatedByHand, n
     };
     let events = evaluate(state, secret, sensor, outcome, now);
     Decision { events, principal: command.caller.principal.clone(), answer: Answer::Change }
-}
-
-fn find<'a>(state: &'a State, name: &str) -> Result<&'a Sensor, Refusal> {
-    state.sensor(name).ok_or_else(|| Refusal::UnknownSensor { name: name.to_owned() })
-}
-
-fn check(state: &State, definition: &SensorDef) -> Result<(), Refusal> {
-    let bad = |problem: String| SENSORS.bad(&definition.name, problem);
-    if definition.function.is_some() {
-        return Err(bad(named::BELONGS_TO_CODE.to_owned()));
-    }
-    let definitions = state.checked_definitions().ok_or_else(|| bad(named::NOTHING_DEPLOYED.to_owned()))?;
-    definitions.check_sensor(definition).map_err(|problems| bad(named::told(&problems)))
-}
-
-/// The id that a name keeps, and the next version of its state.
-fn identity(state: &State, name: &str, known: Option<&Sensor>, now: Timestamp) -> (SensorId, u64) {
-    match known {
-        Some(known) => (known.id, known.state_version + 1),
-        None => (sensor_id(state.tenant(), state.workspace(), name, now), 1),
-    }
-}
-
-fn defined(
-    sensor_id: SensorId,
-    origin: Origin,
-    state_version: u64,
-    definition: &Arc<SensorDef>,
-) -> EventData {
-    let definition = definition.clone();
-    EventData::SensorDefined(SensorDefined { sensor_id, origin, state_version, definition })
 }

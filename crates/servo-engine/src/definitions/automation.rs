@@ -13,12 +13,16 @@ use super::notifications::{self, NotificationDef};
 use super::problem::Report;
 use crate::lifecycle::SensorKind;
 
+/// Prefix of the environment variables that a sensor which no code declares may refer to.
+pub const SENSOR_SECRETS: &str = "SERVO_SENSOR_";
 const MIN_INTERVAL: u64 = 1_000;
 const MAX_INTERVAL: u64 = 30 * 86_400_000;
 /// The longest that one evaluation may take.
 const MAX_EVALUATION: u64 = 24 * 3_600_000;
 const MAX_WINDOW_MINUTES: u32 = 366 * 1_440;
 const MAX_CATCHUP_TICKS: u32 = 1_000;
+/// Keys and ranges that a schedule may name.
+const MAX_CHOSEN: usize = 1_000;
 
 /// Checks schedules, sensors, notification rules, and the names of resources.
 pub(super) fn check(
@@ -74,6 +78,13 @@ pub(super) fn check_schedule(schedule: &ScheduleDef, graph: &AssetGraph, report:
     let selection = (schedule.selection.as_deref(), schedule.function.as_deref());
     check_selection(selection, graph, &mut about);
     check_config(&schedule.config, &mut about);
+    let chosen = schedule.partitions.keys.len() + schedule.partitions.ranges.len();
+    if chosen > MAX_CHOSEN {
+        about.add(
+            format!("partitions names {chosen} keys and ranges, at most {MAX_CHOSEN} are allowed"),
+            "write ranges, or choose \"missing\", \"failed\" or \"stale\"",
+        );
+    }
     if schedule.catchup_window_minutes > MAX_WINDOW_MINUTES {
         let minutes = schedule.catchup_window_minutes;
         about.add(
@@ -91,6 +102,20 @@ pub(super) fn check_schedule(schedule: &ScheduleDef, graph: &AssetGraph, report:
     if let Some(timeout) = schedule.timeout_ms {
         about.within("timeout", timeout, MIN_INTERVAL, MAX_EVALUATION);
     }
+}
+
+/// Restriction on a sensor that no code declares: whoever may define it must not try values against the secrets of the
+/// server.
+pub(crate) fn foreign_sensor(sensor: &SensorDef) -> Option<String> {
+    let secret = &sensor.verify.as_ref()?.secret;
+    let is_shared = secret.provider == "env" && secret.path.starts_with(SENSOR_SECRETS);
+    (!is_shared).then(|| {
+        format!(
+            "it refers to the secret {} {}; a sensor that no code declares may refer to environment variables of the \
+             server that begin with {SENSOR_SECRETS}",
+            secret.provider, secret.path
+        )
+    })
 }
 
 /// Checks one sensor.

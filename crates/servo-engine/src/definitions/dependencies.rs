@@ -87,6 +87,15 @@ impl Checker<'_> {
             );
             return None;
         }
+        if upstream == position && asset.def.single_call {
+            report.add(
+                Some(&asset.def.location),
+                problem::asset(&asset.def.key),
+                "has single_call and reads its own earlier partitions, which the same call would have to make first",
+                "leave single_call= out: its partitions are made one after the other",
+            );
+            return None;
+        }
         let mapping = self.mapping(position, upstream, dep, report);
         let (parameter, available, on_blocked) = (dep.parameter.clone(), dep.available, dep.on_blocked);
         Some(Resolved { asset: upstream, parameter, mapping, available, on_blocked })

@@ -69,6 +69,18 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
     {
         about.add("compute asks for nothing", "leave cpu= or memory= out instead of 0");
     }
+    if asset.single_call && asset.partitions.is_none() {
+        about.add(
+            "has single_call, and no partitions to be given in one call",
+            "declare its partitions=, or leave single_call= out",
+        );
+    }
+    if asset.single_call && asset.multi.is_some() {
+        about.add(
+            "has single_call, and is made together with other assets",
+            "leave single_call= out, or make it with an @asset of its own",
+        );
+    }
     if let Some(condition) = &asset.automation {
         conditions::check(condition, asset.external, &mut about);
     }

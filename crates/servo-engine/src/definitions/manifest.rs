@@ -15,6 +15,7 @@ use servo_core::{Millis, PartitionsDef};
 use super::conditions::Condition;
 use super::notifications::NotificationDef;
 use crate::lifecycle::{RunState, SensorKind};
+use crate::planner::PartitionChoice;
 use crate::retry::RetryPolicy;
 
 /// The version of the manifest that this build reads.
@@ -66,6 +67,9 @@ pub struct AssetDef {
     pub code_version: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub partitions: Option<PartitionsDef>,
+    /// One call of the function makes all partitions of a run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub single_call: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub deps: Vec<DepDef>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -329,6 +333,10 @@ pub struct ScheduleDef {
     pub tags: BTreeMap<String, String>,
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub enabled: bool,
+    /// Which partitions its ticks request, as of the time at which they were due; the newest complete one of each asset
+    /// unless given.
+    #[serde(default, skip_serializing_if = "PartitionChoice::is_empty")]
+    pub partitions: PartitionChoice,
     #[serde(default, skip_serializing_if = "is_default")]
     pub catch_up_on_resume: bool,
     /// Values of configuration fields as JSON texts, by field or by `namespace.name:field`.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{AssetMove, Dispatch, Effect, Release};
+use super::{AssetMove, Dispatch, Effect, HandedOut, Release};
+use crate::calls;
 use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::{OutboxStatus, TaskState};
@@ -48,13 +49,26 @@ fn in_a_queue(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
     waiting.then(|| dispatch(state, run, task)).flatten()
 }
 
-/// The message for the newest attempt of a task.
+/// The message for the newest attempt of a task; none if another attempt leads its call.
 pub(crate) fn dispatch(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
-    let attempt_id = task.attempt_id?;
+    if task.leader().is_some() {
+        return None;
+    }
+    let HandedOut { attempt, work } = handed_out(state, run, task)?;
+    let followers = calls::followers(run, task).filter(|(_, task)| task.state != TaskState::Running);
     Some(Dispatch {
-        attempt: Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id },
+        followers: followers.filter_map(|(_, task)| handed_out(state, run, task)).collect(),
+        attempt,
+        work,
         queue: task.options.worker_queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
         timeout: task.options.timeout_ms.unwrap_or(state.settings().execution_timeout),
+    })
+}
+
+fn handed_out(state: &State, run: &Run, task: &Task) -> Option<HandedOut> {
+    let attempt_id = task.attempt_id?;
+    Some(HandedOut {
+        attempt: Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id },
         work: work::work(state, run, task, attempt_id).map(Arc::new),
     })
 }

@@ -123,6 +123,9 @@ pub struct RunCancelRequested {
     /// The cut-off of silence: workers last heard of then, or before. Absent if it is not forced, and in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
+    /// Whether nobody asked for this of the run itself: it is cancelled with what it belongs to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_system: bool,
 }
 
 /// The fold relies on the order of tasks and on edges that lead somewhere, so a plan without them is not read.

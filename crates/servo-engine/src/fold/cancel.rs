@@ -3,9 +3,9 @@
 
 use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
-use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::lifecycle::{OutboxStatus, RunState, TaskState, TransitionReason};
 use crate::principal::Principal;
-use crate::state::{Cancel, Rest, State, Task};
+use crate::state::{Cancel, CancelCause, Rest, State, Task};
 use servo_core::{RunId, Timestamp};
 
 pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &RunCancelRequested) -> Applied {
@@ -16,8 +16,8 @@ pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &Run
     if run.cancel.is_some() && !payload.force {
         return Applied::No(Ignored::Duplicate);
     }
-    let cancel =
-        Cancel { at: at.time, principal: by.clone(), reason: payload.reason.clone(), timed_out: false };
+    let cause = if payload.by_system { CancelCause::System } else { CancelCause::User };
+    let cancel = Cancel { at: at.time, principal: by.clone(), reason: payload.reason.clone(), cause };
     // How patient the writer was is its own affair: the log must mean the same to a reader with other settings (P1).
     let old = || at.time.saturating_sub(state.settings.force_cancel_after);
     let silent_since = payload.force.then(|| payload.silent_since.unwrap_or_else(old));
@@ -27,16 +27,11 @@ pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &Run
 
 /// Stops a run; used for requests and for run timeouts. What has been silent for so long is not waited for.
 pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent_since: Option<Timestamp>) {
-    let reason =
-        if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled };
+    let reason = cancel.cause.reason_of_tasks();
     state.change_run(run, at.id, |run| {
         run.state = RunState::Cancelling;
         if run.cancel.is_none() {
-            run.reason = if cancel.timed_out {
-                RunTransitionReason::TimedOut
-            } else {
-                RunTransitionReason::UserCancelled
-            };
+            run.reason = cancel.cause.reason();
             run.cancel = Some(cancel);
         }
     });

@@ -20,7 +20,8 @@ pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &s
         for position in 0..tasks {
             let waits = |task: &Task| task.has_open_attempt() || task.retry_at.is_some();
             if state.run(id).is_some_and(|run| waits(&run.tasks[position as usize])) {
-                state.change_task(id, position, at.id, |task| shift_task(task, payload.by_ms));
+                let shifted = |time| moved(time, payload.by_ms);
+                state.change_task(id, position, at.id, |task| task.restate_times(shifted));
             }
         }
     }
@@ -72,19 +73,6 @@ fn shift_automation(state: &mut State, at: At, by_ms: i64) {
                 pending.deadline = moved(pending.deadline, by_ms);
             }
         });
-    }
-}
-
-fn shift_task(task: &mut Task, by_ms: i64) {
-    shift(&mut task.dispatched_at, by_ms);
-    if let Some(execution) = &mut task.execution {
-        execution.started_at = moved(execution.started_at, by_ms);
-        execution.heartbeat_at = moved(execution.heartbeat_at, by_ms);
-    }
-    shift(&mut task.retry_at, by_ms);
-    task.transition_at = moved(task.transition_at, by_ms);
-    if let Some(outbox) = &mut task.outbox {
-        outbox.created_at = moved(outbox.created_at, by_ms);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, EventId, PartitionKey};
 
 use super::{Applied, At, Ignored, retention};
@@ -113,6 +114,9 @@ fn request(
     let mut recent = known.map(|known| known.recent.clone()).unwrap_or_default();
     recent.push(at.time);
     recent.drain(..recent.len().saturating_sub(remembered));
+    if planted::has(Mistake::ConditionFiresTwice) {
+        return;
+    }
     let handled = known.map_or(at.id, |known| known.handled.max(at.id));
     let run_id = payload.run.as_ref().map(|run| run.run_id);
     let request = ConditionRequest { handled, at: at.time, run_id, recent, version: at.id };
@@ -137,7 +141,7 @@ fn note(state: &mut State, at: At, payload: &ConditionsEvaluated, requested: &Co
         row_version: at.id,
     };
     state.changes.evaluations.push((at.id, asset.clone()));
-    if let Some(oldest) = state.conditions.add_evaluation(row, RECENT_EVALUATIONS) {
+    if let Some(oldest) = state.conditions.evaluations.add((at.id, asset.clone()), row, RECENT_EVALUATIONS) {
         state.changes.ended_evaluations.push(oldest);
     }
     if let Some(condition) = state.conditions.get_mut(asset) {

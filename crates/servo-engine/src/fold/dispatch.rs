@@ -21,10 +21,7 @@ pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) 
         return Applied::No(Ignored::NotInThatState);
     }
     state.change_task(payload.run_id, position, at.id, |task| {
-        task.attempt = payload.attempt;
-        task.attempt_id = Some(payload.attempt_id);
-        task.dispatched_at = None;
-        task.execution = None;
+        task.begin_attempt(payload.attempt, payload.attempt_id);
         task.timer = None;
         task.provenance = payload.provenance.clone();
         task.inputs_as_of = Some(at.id);

@@ -38,6 +38,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
     let voided = task.voided.clone();
+    let took = task.started_at().map(|started| at.time.since(started));
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,
         task_key: task.key.clone(),
@@ -58,6 +59,9 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         let committed = output.filter(|output| output.state == OutputState::Committed);
         let latest =
             made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
+        if let Some(took) = took {
+            state.asset_states.took(&asset, at.id, took);
+        }
         record(state, asset, partition.clone(), latest.as_ref(), last);
     }
 }

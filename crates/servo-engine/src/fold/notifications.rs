@@ -2,104 +2,65 @@
 
 use std::sync::Arc;
 
-use super::definitions::keep_version;
+use servo_core::RuleId;
+use servo_core::planted::{self, Mistake};
+
 use super::incidents::add;
+use super::named::{self, Folded};
 use super::{Applied, At, Ignored, retention};
-use crate::definitions::NotificationDef;
 use crate::event::{
     NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
     NotificationTested, RuleChange,
 };
-use crate::lifecycle::{NotificationStatus, NotificationTrigger, Origin};
+use crate::lifecycle::{NotificationStatus, NotificationTrigger};
 use crate::notification::Facts;
-use crate::rows::{DefinitionChange, DefinitionKind, NotificationRow};
-use crate::state::{NotificationRule, State};
+use crate::rows::{DefinitionKind, NotificationRow};
+use crate::state::{Defined, NotificationRule, State};
 
 /// Notifications that ended and are kept in memory.
 pub(super) const RECENT: usize = 2_000;
 
-pub(super) fn defined(state: &mut State, at: At, payload: &NotificationRuleDefined) -> Applied {
-    let (id, definition) = (payload.rule_id, &payload.definition);
-    let Some(known) = state.notifications.get(id) else {
-        state.add_rule(NotificationRule {
-            id,
-            name: definition.name.as_str().into(),
-            origin: payload.origin,
-            definition: definition.clone(),
-            definition_version: at.id,
-            created_at: at.time,
-            defined_at: at.time,
-            removed_at: None,
-            paused: !definition.enabled,
-            state_version: payload.state_version,
-            open: Arc::default(),
-            hour_began_at: at.time,
-            told_in_hour: 0,
-            left_out: 0,
-            failures: 0,
-            last_sent_at: None,
-            last_error: None,
-            changed_at: at.time,
-            version: at.id,
-        });
-        keep_definition(state, at, payload, DefinitionChange::Added);
-        return Applied::Yes;
-    };
-    if payload.state_version <= known.state_version {
-        return Applied::No(Ignored::Duplicate);
+impl Folded for NotificationRule {
+    const KIND: DefinitionKind = DefinitionKind::Notification;
+    const UNKNOWN: Ignored = Ignored::UnknownNotification;
+
+    fn add(state: &mut State, new: Self) {
+        state.add_rule(new);
     }
-    let was_removed = known.removed_at.is_some();
-    let is_new = was_removed || known.origin != Origin::Code;
-    state.change_rule(id, at, |rule| {
-        rule.origin = payload.origin;
-        rule.definition = definition.clone();
-        rule.definition_version = at.id;
-        rule.defined_at = at.time;
-        rule.removed_at = None;
-        rule.state_version = payload.state_version;
-        if was_removed {
-            rule.paused = !definition.enabled;
-        }
-    });
-    let change = if is_new { DefinitionChange::Added } else { DefinitionChange::Changed };
-    keep_definition(state, at, payload, change);
-    Applied::Yes
+
+    fn change(state: &mut State, id: RuleId, at: At, change: impl FnOnce(&mut Self)) {
+        state.change_rule(id, at, change);
+    }
 }
 
-/// Keeps definitions that code declares, so that a rollback can return to them.
-fn keep_definition(state: &mut State, at: At, payload: &NotificationRuleDefined, change: DefinitionChange) {
-    if payload.origin == Origin::Code {
-        let (kind, definition) = (DefinitionKind::Notification, &payload.definition);
-        keep_version(state, at, kind, &definition.name, change, Some(definition));
-    }
+pub(super) fn defined(state: &mut State, at: At, payload: &NotificationRuleDefined) -> Applied {
+    let (id, definition) = (payload.rule_id, &payload.definition);
+    let new = Defined::new(id, payload.origin, definition, payload.state_version, at);
+    let create = |defined| NotificationRule {
+        defined,
+        open: Arc::default(),
+        hour_began_at: at.time,
+        told_in_hour: 0,
+        left_out: 0,
+        last_sent_at: None,
+        changed_at: at.time,
+    };
+    named::defined(state, at, new, create, |_, _| {})
 }
 
 pub(super) fn changed(state: &mut State, at: At, payload: &NotificationRuleChanged) -> Applied {
-    let Some(rule) = state.notifications.get(payload.rule_id) else {
-        return Applied::No(Ignored::UnknownNotification);
-    };
-    if payload.state_version <= rule.state_version {
-        return Applied::No(Ignored::Duplicate);
-    }
-    let is_gone = payload.change == RuleChange::Removed && rule.origin == Origin::Code;
-    let gone = is_gone.then(|| rule.name.clone());
-    state.change_rule(payload.rule_id, at, |rule| {
-        rule.state_version = payload.state_version;
-        match payload.change {
-            RuleChange::Paused => rule.paused = true,
-            RuleChange::Resumed => rule.paused = false,
-            RuleChange::Removed => {
-                rule.removed_at = Some(at.time);
-                rule.definition_version = at.id;
-                rule.open = Arc::default();
-            }
+    let (id, version) = (payload.rule_id, payload.state_version);
+    match payload.change {
+        RuleChange::Paused => {
+            named::changed(state, at, id, version, |rule: &mut NotificationRule| rule.paused = true)
         }
-    });
-    if let Some(name) = gone {
-        let (kind, change) = (DefinitionKind::Notification, DefinitionChange::Removed);
-        keep_version(state, at, kind, &name, change, None::<&NotificationDef>);
+        RuleChange::Resumed => {
+            named::changed(state, at, id, version, |rule: &mut NotificationRule| rule.paused = false)
+        }
+        RuleChange::Removed => named::removed(state, at, id, version, |rule: &mut NotificationRule| {
+            rule.open = Arc::default();
+        }),
     }
-    Applied::Yes
 }
 
 pub(super) fn tested(state: &mut State, at: At, payload: &NotificationTested, key: &str) -> Applied {
@@ -147,7 +108,7 @@ pub(super) fn attempted(state: &mut State, at: At, payload: &NotificationAttempt
     let (rule, mut row) = (row.rule_id, NotificationRow::clone(row));
     row.status = payload.status;
     row.last_error.clone_from(&payload.error);
-    row.next_attempt_at = payload.retry_at;
+    row.next_attempt_at = payload.retry_at.filter(|_| !planted::has(Mistake::NotificationForgotten));
     row.finished_at = payload.status.is_final().then_some(at.time);
     row.row_version = at.id;
     state.put_notification(row, RECENT);

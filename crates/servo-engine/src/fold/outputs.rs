@@ -53,7 +53,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
         // A check that runs alone is about data that was there before.
         let stored = provenance.checked(&output.asset).filter(|_| is_check);
         let checked = stored.unwrap_or(materialization_id);
-        state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
+        let results = output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
             check_name: check.name.clone(),
@@ -71,7 +71,8 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             attempt: payload.attempt,
             checked_at: at.time,
             row_version: at.id,
-        }));
+        });
+        results.for_each(|row| state.changes.checks.push(row));
         match output.state {
             OutputState::Quarantined => quarantine(
                 state,

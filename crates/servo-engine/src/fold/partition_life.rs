@@ -55,6 +55,7 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
         let removed = state.change_status(asset, place.as_ref(), |all| all.remove(asset, place.as_ref()));
         let Some(status) = removed else { continue };
         state.changes.statuses.insert((asset.clone(), place.clone()));
+        fact(state, asset, &place);
         if payload.keep_data {
             let status = expired.remove(&place).unwrap_or(Some(status));
             let prior = PriorStatus { change: at.id, at: at.time, status };

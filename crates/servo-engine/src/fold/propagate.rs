@@ -14,7 +14,7 @@ use servo_core::{AssetKey, EventId, RunId, Timestamp};
 use super::{At, retention};
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState, TransitionReason};
-use crate::state::{Rest, State, Task};
+use crate::state::{CancelCause, Rest, State, Task};
 
 /// Counts a task that has just ended, resolves the edges that leave it, and ends the run if it was the last.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
@@ -50,7 +50,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
         }
         resolve_sets(state, at, run, upstream, &mut ended);
     }
-    state.change_run(run, at.id, |_| {});
+    state.touch_run(run, at.id);
     end_run(state, at, run);
 }
 
@@ -253,8 +253,13 @@ pub(super) fn end_run(state: &mut State, at: At, run: RunId) {
     let finished_at = owner.tasks.iter().filter_map(|t| t.finished_at).max().unwrap_or(at.time);
     state.change_run(run, at.id, |run| {
         (run.state, run.reason) = match &run.cancel {
-            Some(cancel) if cancel.timed_out => (RunState::TimedOut, RunTransitionReason::TimedOut),
-            Some(_) => (RunState::Cancelled, RunTransitionReason::UserCancelled),
+            Some(cancel) => {
+                let ended = match cancel.cause {
+                    CancelCause::Timeout => RunState::TimedOut,
+                    CancelCause::User | CancelCause::System => RunState::Cancelled,
+                };
+                (ended, cancel.cause.reason())
+            }
             None if run.counts.succeeded as usize == run.tasks.len() => {
                 (RunState::Succeeded, RunTransitionReason::AllTasksSucceeded)
             }

@@ -34,7 +34,7 @@ pub(super) fn renamed(
     }
     let expiring: Vec<_> = state.expiring(to).collect();
     state.index.expiring.extend(expiring);
-    if state.asset_states.rename(from, to) {
+    if state.asset_states.rename(from, to, is_reused.then_some(at.id)) {
         state.changes.asset_states.extend([from.clone(), to.clone()]);
     }
     let waiting: Vec<_> = state.quarantine.rows().filter(|row| row.asset_key == *from).cloned().collect();
@@ -42,6 +42,8 @@ pub(super) fn renamed(
         state.quarantine.take(from, row.materialization_id);
         state.changes.quarantine.insert((from.clone(), row.materialization_id));
         row.asset_key.clone_from(to);
+        // What is approved later is recorded under the name of that time.
+        row.output.0.asset.clone_from(to);
         row.row_version = at.id;
         state.changes.quarantine.insert((to.clone(), row.materialization_id));
         state.quarantine.insert(row);

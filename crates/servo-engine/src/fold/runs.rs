@@ -19,6 +19,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
         requested: at.id,
     };
     state.run_keys.insert(entry, state.settings.recent_run_keys);
+    state.head.daily_runs.count(at.time);
     state.changes.appended.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
         run_key: payload.run_key.to_string(),

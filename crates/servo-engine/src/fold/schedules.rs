@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 
 use servo_core::{Millis, RunId, ScheduleId, Timestamp};
 
-use super::definitions::keep_version;
+use super::named::{self, Folded};
 use super::{Applied, At, Ignored, retention};
-use crate::definitions::ScheduleDef;
 use crate::event::{
     RunSource, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
     ScheduleRemoved, ScheduleResumed, ScheduleTicked,
 };
-use crate::lifecycle::{Origin, TickStatus};
-use crate::rows::{DefinitionChange, DefinitionKind, Json, ScheduleTickRow};
-use crate::state::{PendingTick, Schedule, State};
+use crate::lifecycle::TickStatus;
+use crate::rows::{DefinitionKind, Json, ScheduleTickRow};
+use crate::state::{Defined, PendingTick, Schedule, State};
 
 /// Ticks of all schedules that are kept in memory.
 const RECENT_TICKS: usize = 10_000;
@@ -21,67 +20,47 @@ const RECENT_TICKS: usize = 10_000;
 /// A last tick that is further ahead than this was made by a wrong clock.
 const FAR_AHEAD: Millis = Millis::from_hours(24);
 
+impl Folded for Schedule {
+    const KIND: DefinitionKind = DefinitionKind::Schedule;
+    const UNKNOWN: Ignored = Ignored::UnknownSchedule;
+
+    fn add(state: &mut State, new: Self) {
+        state.add_schedule(new);
+    }
+
+    fn change(state: &mut State, id: ScheduleId, at: At, change: impl FnOnce(&mut Self)) {
+        state.change_schedule(id, at.id, change);
+    }
+}
+
 pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> Applied {
     let (id, definition) = (payload.schedule_id, &payload.definition);
-    let mut change = DefinitionChange::Added;
-    if let Some(known) = state.schedules.get(id) {
-        if payload.state_version <= known.state_version {
-            return Applied::No(Ignored::Duplicate);
+    let new = Defined::new(id, payload.origin, definition, payload.state_version, at);
+    let create = |defined| Schedule {
+        defined,
+        ticks_after: at.time,
+        last_scheduled_for: None,
+        last_tick_id: None,
+        last_run_key: None,
+        last_run_id: None,
+        next_tick_at: None,
+        attempts: 0,
+        retry_at: None,
+        evaluating: None,
+        active: BTreeSet::new(),
+    };
+    let applied = named::defined(state, at, new, create, |schedule, before| {
+        schedule.evaluating = None;
+        let ticks_as_before = !before.was_removed
+            && (before.definition.cron == definition.cron && before.definition.zone() == definition.zone());
+        if !ticks_as_before {
+            begin_anew(schedule, at.time);
         }
-        let was_removed = known.removed_at.is_some();
-        if !was_removed && known.origin == Origin::Code {
-            change = DefinitionChange::Changed;
-        }
-        let ticks_as_before = !was_removed
-            && (known.definition.cron == definition.cron && known.definition.zone() == definition.zone());
-        state.change_schedule(id, at.id, |schedule| {
-            schedule.origin = payload.origin;
-            schedule.definition = definition.clone();
-            schedule.definition_version = at.id;
-            schedule.defined_at = at.time;
-            schedule.removed_at = None;
-            schedule.state_version = payload.state_version;
-            schedule.evaluating = None;
-            if was_removed {
-                schedule.paused = !definition.enabled;
-            }
-            if !ticks_as_before {
-                begin_anew(schedule, at.time);
-            }
-        });
-    } else {
-        state.add_schedule(Schedule {
-            id,
-            name: definition.name.as_str().into(),
-            origin: payload.origin,
-            definition: definition.clone(),
-            definition_version: at.id,
-            created_at: at.time,
-            defined_at: at.time,
-            removed_at: None,
-            paused: !definition.enabled,
-            state_version: payload.state_version,
-            ticks_after: at.time,
-            last_scheduled_for: None,
-            last_tick_id: None,
-            last_run_key: None,
-            last_run_id: None,
-            next_tick_at: None,
-            failures: 0,
-            last_error: None,
-            attempts: 0,
-            retry_at: None,
-            evaluating: None,
-            active: BTreeSet::new(),
-            version: at.id,
-        });
+    });
+    if applied == Applied::Yes {
+        set_next(state, at, id);
     }
-    set_next(state, at, id);
-    if payload.origin == Origin::Code {
-        let (kind, name) = (DefinitionKind::Schedule, &definition.name);
-        keep_version(state, at, kind, name, change, Some(definition));
-    }
-    Applied::Yes
+    applied
 }
 
 pub(super) fn paused(state: &mut State, at: At, payload: &SchedulePaused) -> Applied {
@@ -99,14 +78,9 @@ pub(super) fn resumed(state: &mut State, at: At, payload: &ScheduleResumed) -> A
 }
 
 pub(super) fn removed(state: &mut State, at: At, payload: &ScheduleRemoved) -> Applied {
-    let applied = change(state, at, payload.schedule_id, payload.state_version, |schedule| {
-        schedule.removed_at = Some(at.time);
-        schedule.definition_version = at.id;
-    });
-    let removed = state.schedules.get(payload.schedule_id).filter(|it| it.origin == Origin::Code);
-    if let (Applied::Yes, Some(name)) = (&applied, removed.map(|schedule| schedule.name.clone())) {
-        let (kind, change) = (DefinitionKind::Schedule, DefinitionChange::Removed);
-        keep_version(state, at, kind, &name, change, None::<&ScheduleDef>);
+    let applied = named::removed(state, at, payload.schedule_id, payload.state_version, interrupt);
+    if applied == Applied::Yes {
+        set_next(state, at, payload.schedule_id);
     }
     applied
 }
@@ -214,18 +188,19 @@ fn change(
     version: u64,
     apply: impl FnOnce(&mut Schedule),
 ) -> Applied {
-    let Some(schedule) = state.schedules.get(id) else { return Applied::No(Ignored::UnknownSchedule) };
-    if version <= schedule.state_version {
-        return Applied::No(Ignored::Duplicate);
-    }
-    state.change_schedule(id, at.id, |schedule| {
-        schedule.state_version = version;
-        // A call that knows the schedule as it was does not count: the tick is evaluated again.
-        schedule.evaluating = None;
+    let applied = named::changed(state, at, id, version, |schedule| {
+        interrupt(schedule);
         apply(schedule);
     });
-    set_next(state, at, id);
-    Applied::Yes
+    if applied == Applied::Yes {
+        set_next(state, at, id);
+    }
+    applied
+}
+
+/// A call that knows the schedule as it was does not count: the tick is evaluated again.
+fn interrupt(schedule: &mut Schedule) {
+    schedule.evaluating = None;
 }
 
 /// Counts ticks from now on. A tick that was made is not made again, unless the clock was so far ahead that the schedule
@@ -288,7 +263,7 @@ fn add_row(state: &mut State, at: At, payload: &ScheduleTicked) {
         row_version: at.id,
     };
     state.changes.ticks.push(at.id);
-    if let Some(oldest) = state.schedules.add_tick(row, RECENT_TICKS) {
+    if let Some(oldest) = state.schedules.ticks.add(at.id, row, RECENT_TICKS) {
         state.changes.ended_ticks.push(oldest);
     }
 }

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, SensorId, Timestamp};
 
-use super::definitions::keep_version;
+use super::named::{self, Folded};
 use super::{Applied, At, Ignored, retention};
-use crate::definitions::SensorDef;
 use crate::event::{
     RunSource, SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested,
     SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
 };
-use crate::lifecycle::{Origin, SensorKind, SensorStatus};
-use crate::rows::{DefinitionChange, DefinitionKind, Json, SensorEvalRow, SensorMessageRow};
-use crate::state::{MAX_WAITING, Messages, PendingEvaluation, Sensor, State};
+use crate::lifecycle::{SensorKind, SensorStatus};
+use crate::rows::{DefinitionKind, Json, SensorEvalRow, SensorMessageRow};
+use crate::state::{Defined, MAX_WAITING, Messages, PendingEvaluation, Sensor, State};
 
 /// Evaluations of all sensors that are kept in memory.
 const RECENT_EVALS: usize = 10_000;
@@ -24,81 +24,55 @@ const RECENT_EVALS: usize = 10_000;
 /// Partitions of which a sensor remembers what it has seen.
 const MAX_SEEN: usize = 10_000;
 
-pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> Applied {
-    let (id, definition) = (payload.sensor_id, &payload.definition);
-    let Some(known) = state.sensors.get(id) else {
-        state.add_sensor(Sensor {
-            id,
-            name: definition.name.as_str().into(),
-            origin: payload.origin,
-            definition: definition.clone(),
-            definition_version: at.id,
-            created_at: at.time,
-            defined_at: at.time,
-            removed_at: None,
-            paused: !definition.enabled,
-            state_version: payload.state_version,
-            cursor: None,
-            last_evaluation_at: None,
-            last_eval_id: None,
-            last_run_id: None,
-            next_evaluation_at: (definition.kind() == SensorKind::Poll).then_some(at.time),
-            failures: 0,
-            last_error: None,
-            evaluating: None,
-            seen: Arc::default(),
-            messages: Messages::default(),
-            messages_dropped: 0,
-            changed_at: at.time,
-            version: at.id,
-        });
-        keep_definition(state, at, payload, DefinitionChange::Added);
-        return Applied::Yes;
-    };
-    if payload.state_version <= known.state_version {
-        return Applied::No(Ignored::Duplicate);
+impl Folded for Sensor {
+    const KIND: DefinitionKind = DefinitionKind::Sensor;
+    const UNKNOWN: Ignored = Ignored::UnknownSensor;
+
+    fn add(state: &mut State, new: Self) {
+        state.add_sensor(new);
     }
-    let was_removed = known.removed_at.is_some();
-    let is_new = was_removed || known.origin != Origin::Code;
-    let watches_others = known.definition.on != definition.on || known.definition.all_of != definition.all_of;
-    state.change_sensor(id, at, |sensor| {
-        sensor.origin = payload.origin;
-        sensor.definition = definition.clone();
-        sensor.definition_version = at.id;
-        sensor.defined_at = at.time;
-        sensor.removed_at = None;
-        sensor.state_version = payload.state_version;
-        if was_removed {
-            sensor.paused = !definition.enabled;
-        }
-        if watches_others {
-            sensor.seen = Arc::default();
-        }
-        let polls = definition.kind() == SensorKind::Poll;
-        sensor.next_evaluation_at = polls.then(|| soonest(sensor, at.time));
-    });
-    let change = if is_new { DefinitionChange::Added } else { DefinitionChange::Changed };
-    keep_definition(state, at, payload, change);
-    Applied::Yes
+
+    fn change(state: &mut State, id: SensorId, at: At, change: impl FnOnce(&mut Self)) {
+        state.change_sensor(id, at, change);
+    }
 }
 
-/// Keeps definitions that code declares, so that a rollback can return to them.
-fn keep_definition(state: &mut State, at: At, payload: &SensorDefined, change: DefinitionChange) {
-    if payload.origin == Origin::Code {
-        let (kind, definition) = (DefinitionKind::Sensor, &payload.definition);
-        keep_version(state, at, kind, &definition.name, change, Some(definition));
-    }
+pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> Applied {
+    let definition = &payload.definition;
+    let new = Defined::new(payload.sensor_id, payload.origin, definition, payload.state_version, at);
+    let polls = definition.kind() == SensorKind::Poll;
+    let create = |defined| Sensor {
+        defined,
+        cursor: None,
+        last_evaluation_at: None,
+        last_eval_id: None,
+        last_run_id: None,
+        next_evaluation_at: polls.then_some(at.time),
+        evaluating: None,
+        seen: Arc::default(),
+        messages: Messages::default(),
+        messages_dropped: 0,
+        changed_at: at.time,
+    };
+    named::defined(state, at, new, create, |sensor, before| {
+        if before.definition.on != definition.on || before.definition.all_of != definition.all_of {
+            sensor.seen = Arc::default();
+        }
+        sensor.next_evaluation_at = polls.then(|| soonest(sensor, at.time));
+    })
 }
 
 pub(super) fn paused(state: &mut State, at: At, payload: &SensorPaused) -> Applied {
-    change(state, at, payload.sensor_id, payload.state_version, |sensor| sensor.paused = true)
+    let version = payload.state_version;
+    named::changed(state, at, payload.sensor_id, version, |sensor: &mut Sensor| sensor.paused = true)
 }
 
 pub(super) fn resumed(state: &mut State, at: At, payload: &SensorResumed) -> Applied {
-    let resumed = change(state, at, payload.sensor_id, payload.state_version, |sensor| {
-        sensor.paused = false;
-        begin_anew(sensor, at.time);
-    });
+    let resumed =
+        named::changed(state, at, payload.sensor_id, payload.state_version, |sensor: &mut Sensor| {
+            sensor.paused = false;
+            begin_anew(sensor, at.time);
+        });
     if resumed == Applied::Yes {
         retry_messages(state, at, payload.sensor_id);
     }
@@ -107,28 +81,19 @@ pub(super) fn resumed(state: &mut State, at: At, payload: &SensorResumed) -> App
 
 pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> Applied {
     let id = payload.sensor_id;
-    let Some(sensor) = state.sensors.get(id) else { return Applied::No(Ignored::UnknownSensor) };
-    if payload.state_version <= sensor.state_version {
-        return Applied::No(Ignored::Duplicate);
-    }
-    let name = (sensor.origin == Origin::Code).then(|| sensor.name.clone());
-    // Nobody will ever ask for them again.
-    let waiting = sensor.messages.keys();
-    waiting.into_iter().for_each(|key| remove_message(state, at, id, &key.1));
-    let applied = change(state, at, id, payload.state_version, |sensor| {
-        sensor.removed_at = Some(at.time);
-        sensor.definition_version = at.id;
+    let removed = named::removed(state, at, id, payload.state_version, |sensor: &mut Sensor| {
         sensor.evaluating = None;
     });
-    if let Some(name) = name {
-        let (kind, change) = (DefinitionKind::Sensor, DefinitionChange::Removed);
-        keep_version(state, at, kind, &name, change, None::<&SensorDef>);
+    if let (Applied::Yes, Some(sensor)) = (removed, state.sensors.get(id)) {
+        // Nobody will ever ask for them again.
+        let waiting = sensor.messages.keys();
+        waiting.into_iter().for_each(|key| remove_message(state, at, id, &key.1));
     }
-    applied
+    removed
 }
 
 pub(super) fn reset(state: &mut State, at: At, payload: &SensorCursorReset) -> Applied {
-    let reset = change(state, at, payload.sensor_id, payload.state_version, |sensor| {
+    let reset = named::changed(state, at, payload.sensor_id, payload.state_version, |sensor: &mut Sensor| {
         sensor.cursor.clone_from(&payload.cursor);
         sensor.seen = Arc::default();
         begin_anew(sensor, at.time);
@@ -229,8 +194,10 @@ fn succeeded(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bo
 fn failed(state: &mut State, at: At, payload: &SensorEvaluated, is_answer: bool) {
     if let Some(message) = payload.trigger.message_id().filter(|_| !payload.manual) {
         match payload.retry_at {
-            Some(retry_at) => step_aside(state, at, payload, message, retry_at),
-            None => remove_message(state, at, payload.sensor_id, message),
+            Some(retry_at) if !planted::has(Mistake::MessageForgotten) => {
+                step_aside(state, at, payload, message, retry_at);
+            }
+            Some(_) | None => remove_message(state, at, payload.sensor_id, message),
         }
     }
     state.change_sensor(payload.sensor_id, at, |sensor| {
@@ -423,18 +390,6 @@ fn retry_messages(state: &mut State, at: At, id: SensorId) {
     }
 }
 
-fn change(state: &mut State, at: At, id: SensorId, version: u64, apply: impl FnOnce(&mut Sensor)) -> Applied {
-    let Some(sensor) = state.sensors.get(id) else { return Applied::No(Ignored::UnknownSensor) };
-    if version <= sensor.state_version {
-        return Applied::No(Ignored::Duplicate);
-    }
-    state.change_sensor(id, at, |sensor| {
-        sensor.state_version = version;
-        apply(sensor);
-    });
-    Applied::Yes
-}
-
 /// It is evaluated as soon as its interval allows, whatever failed before.
 fn begin_anew(sensor: &mut Sensor, now: Timestamp) {
     if sensor.definition.kind() == SensorKind::Poll {
@@ -476,7 +431,7 @@ fn add_row(state: &mut State, at: At, payload: &SensorEvaluated) {
         row_version: at.id,
     };
     state.changes.evals.push(at.id);
-    if let Some(oldest) = state.sensors.add_eval(row, RECENT_EVALS) {
+    if let Some(oldest) = state.sensors.evals.add(at.id, row, RECENT_EVALS) {
         state.changes.ended_evals.push(oldest);
     }
 }

@@ -48,11 +48,7 @@ pub(super) fn heartbeat(state: &mut State, at: At, payload: &TaskHeartbeat) -> A
         return Applied::No(Ignored::Duplicate);
     }
     state.change_task(payload.run_id, position, at.id, |task| {
-        let Some(execution) = &mut task.execution else { return };
-        execution.heartbeat_at = at.time;
-        if payload.progress.is_some() {
-            execution.progress.clone_from(&payload.progress);
-        }
+        task.heard(at.time, payload.progress.as_ref());
     });
     Applied::Yes
 }
@@ -147,9 +143,8 @@ pub(super) enum End {
 pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, end: End) {
     let Some(owner) = state.runs.get(&run) else { return };
     let is_promoted_late = planted::has(Mistake::LateResultPromoted) && matches!(end, End::Succeeded(_));
-    let cancel_reason = owner.cancel.as_ref().filter(|_| !is_promoted_late).map(|cancel| {
-        if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled }
-    });
+    let cancel_reason =
+        owner.cancel.as_ref().filter(|_| !is_promoted_late).map(|cancel| cancel.cause.reason_of_tasks());
     let max_interruptions = state.settings.max_interruptions;
     let mut ended = false;
     let mut wasted = None;

@@ -7,7 +7,7 @@ use crate::event::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TimerState, TransitionReason};
 use crate::principal::Principal;
-use crate::state::{Cancel, Rest, RetryTimer, State};
+use crate::state::{Cancel, CancelCause, Rest, RetryTimer, State};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &TimerRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
@@ -72,7 +72,7 @@ fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
         at: at.time,
         principal: Principal::controller("timers"),
         reason: format!("the run took longer than {limit}"),
-        timed_out: true,
+        cause: CancelCause::Timeout,
     };
     cancel::stop(state, at, payload.run_id, cancel, None);
     Applied::Yes

@@ -7,8 +7,9 @@ use servo_core::planted::{self, Mistake};
 
 use super::tasks::{End, end_attempt};
 use super::{Applied, At, Ignored};
+use crate::calls;
 use crate::event::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};
-use crate::lifecycle::{TransitionReason, WorkerState};
+use crate::lifecycle::{TaskState, TransitionReason, WorkerState};
 use crate::rows::{Json, WorkerRow};
 use crate::state::{State, TaskRef};
 
@@ -109,6 +110,13 @@ fn withdraw(state: &mut State, at: At) {
     let is_left = |queue: &str| state.settings.push_limit(queue) == 0 && !state.workers.serve(queue);
     let unstarted = state.index.unstarted.iter().filter(|(queue, _)| is_left(queue));
     let tasks: Vec<TaskRef> = unstarted.flat_map(|(_, tasks)| tasks.iter().copied()).collect();
+    let with_followers = |at: &TaskRef| {
+        let run = state.runs.get(&at.run);
+        let led = run.into_iter().flat_map(|run| calls::followers(run, &run.tasks[at.task as usize]));
+        let led = led.filter(|(_, task)| task.state != TaskState::Running);
+        led.map(|(task, _)| TaskRef { run: at.run, task }).chain([*at]).collect::<Vec<_>>()
+    };
+    let tasks: Vec<TaskRef> = tasks.iter().flat_map(with_followers).collect();
     for TaskRef { run, task } in tasks {
         end_attempt(state, at, run, task, End::Untaken(TransitionReason::WorkersGone));
     }

@@ -143,6 +143,36 @@ impl fmt::Display for MissingUpstream {
     }
 }
 
+impl PlanningError {
+    /// Says so if all is as it was asked for, so that nothing is to be made.
+    pub fn nothing_to_make(&self) -> Option<String> {
+        match self {
+            PlanningError::NothingMissing { selection } => {
+                Some(format!("nothing that {selection} selects is missing"))
+            }
+            PlanningError::NothingFailed { selection } => {
+                Some(format!("the last attempt at nothing that {selection} selects has failed"))
+            }
+            PlanningError::NothingStale { selection, waiting: None } => Some(nothing_stale(selection, None)),
+            PlanningError::NothingStale { waiting: Some(_), .. }
+            | PlanningError::Unmatched(_)
+            | PlanningError::NothingSelected { .. }
+            | PlanningError::NoChecks { .. }
+            | PlanningError::NothingToCheck { .. }
+            | PlanningError::ChecksOfMissing
+            | PlanningError::OnlyExternal { .. }
+            | PlanningError::NeedsPartition { .. }
+            | PlanningError::NoSuchPartition { .. }
+            | PlanningError::NoPartitions
+            | PlanningError::UnknownConfig { .. }
+            | PlanningError::WrongConfig { .. }
+            | PlanningError::TooManyTasks { .. }
+            | PlanningError::Missing { .. }
+            | PlanningError::Plan(_) => None,
+        }
+    }
+}
+
 fn nothing_stale(selection: &str, waiting: Option<&AssetKey>) -> String {
     match waiting {
         None => format!("everything that {selection} selects is up to date"),

@@ -25,6 +25,8 @@ pub struct PlannedInput {
     pub parameter: Option<String>,
     /// Which partitions of it.
     pub partitions: PartitionSet,
+    /// Whether only those of them are read that are there, and the rest is left out.
+    pub available: bool,
     /// Number of them that tasks of the plan make.
     pub in_run: u64,
     /// How many of the others have a good materialization, the latest of which is read.
@@ -221,6 +223,7 @@ impl Wiring<'_> {
             asset: dep.asset,
             parameter: dep.parameter.clone(),
             partitions,
+            available: dep.available,
             in_run,
             materialized: 0,
             never_materialized: None,

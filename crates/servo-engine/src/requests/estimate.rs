@@ -1,4 +1,5 @@
-//! How long work will take, from how long it took: the tasks of ended runs that are in memory.
+//! How long work will take, from how long it took: the tasks of ended runs that are in memory, and of assets that have
+//! none there the durations that are kept with them (ADR-220).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use servo_core::partitions::PartitionSet;
 use crate::chunks::Sets;
 use crate::definitions::Definitions;
 use crate::lifecycle::TaskState;
-use crate::state::State;
+use crate::state::{AssetState, State};
 
 /// An estimate of time from history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,14 @@ pub(super) fn estimate(
             *count += 1;
             *total += ended.since(began).get();
         }
+    }
+    for asset in targets.keys() {
+        let kept = state.asset_state(&definitions.asset(*asset).key).map(AssetState::durations);
+        let Some(kept) = kept.filter(|kept| kept.len() > 0) else { continue };
+        past.entry(*asset).or_insert_with(|| {
+            let count = kept.len() as u64;
+            (count, kept.map(Millis::get).fold(0, u64::saturating_add))
+        });
     }
     let (count, total) = past.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     if count == 0 {

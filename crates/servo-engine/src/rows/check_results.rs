@@ -12,6 +12,7 @@ table! {
         key (asset_key: AssetKey, check_name: String, row_version: EventId),
         sorted by row_version,
         at |row| row.checked_at,
+        lookup asset_key,
     }
     columns {
         asset_key: AssetKey;

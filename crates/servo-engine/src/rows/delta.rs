@@ -5,6 +5,7 @@ use servo_core::{EventId, Millis, Timestamp};
 
 use super::{AnswerEntry, AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
 use crate::settings::Settings;
+use crate::state::DailyRuns;
 
 /// Position of the fold in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Head {
     pub elapsed: Millis,
     /// Events skipped because this version does not know them.
     pub unknown_events: u64,
+    /// Runs that were asked for on the newest day that had some.
+    pub daily_runs: DailyRuns,
 }
 
 /// How much is kept of what only grows: keys of requests, rows of history, batches of the ledger.

@@ -245,10 +245,14 @@ macro_rules! table {
                     source,
                     table!(@column $field $(, $unique)?),
                 )?;)+
-                let read = |row| Ok($row {
-                    $($field: <S as $crate::rows::ColumnSource<$type>>::field(&$field, row)?,)+
-                });
-                rows.map(read).collect()
+                // Collecting results would not know how many there are, and move the rows again and again.
+                let mut read = Vec::with_capacity(rows.size_hint().0);
+                for row in rows {
+                    read.push($row {
+                        $($field: <S as $crate::rows::ColumnSource<$type>>::field(&$field, row)?,)+
+                    });
+                }
+                Ok(read)
             }
 
             fn read_keys(source: &S, rows: impl Iterator<Item = usize>) -> Result<Vec<Self::Key>, S::Error> {

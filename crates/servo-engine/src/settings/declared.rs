@@ -10,15 +10,16 @@ use super::{Setting, SettingUnit};
 trait Figure: Copy {
     const UNIT: SettingUnit;
 
-    fn number(self) -> u64;
+    /// None is no limit.
+    fn number(self) -> Option<u64>;
     fn of(number: u64) -> Self;
 }
 
 impl Figure for u32 {
     const UNIT: SettingUnit = SettingUnit::Count;
 
-    fn number(self) -> u64 {
-        u64::from(self)
+    fn number(self) -> Option<u64> {
+        Some(u64::from(self))
     }
 
     fn of(number: u64) -> Self {
@@ -26,11 +27,23 @@ impl Figure for u32 {
     }
 }
 
+impl Figure for Option<u32> {
+    const UNIT: SettingUnit = SettingUnit::Count;
+
+    fn number(self) -> Option<u64> {
+        self.map(u64::from)
+    }
+
+    fn of(number: u64) -> Self {
+        Some(u32::of(number))
+    }
+}
+
 impl Figure for usize {
     const UNIT: SettingUnit = SettingUnit::Count;
 
-    fn number(self) -> u64 {
-        self as u64
+    fn number(self) -> Option<u64> {
+        Some(self as u64)
     }
 
     fn of(number: u64) -> Self {
@@ -41,8 +54,8 @@ impl Figure for usize {
 impl Figure for Millis {
     const UNIT: SettingUnit = SettingUnit::Duration;
 
-    fn number(self) -> u64 {
-        self.get()
+    fn number(self) -> Option<u64> {
+        Some(self.get())
     }
 
     fn of(number: u64) -> Self {
@@ -91,10 +104,10 @@ macro_rules! settings {
             /// The value of a setting by its name; none if it has none, or this version does not know it.
             pub fn get(&self, name: &str) -> Option<u64> {
                 match name {
-                    $(stringify!($name) => Some(self.$name.number()),)*
+                    $(stringify!($name) => self.$name.number(),)*
                     _ => {
                         $(if let Some(member) = name.strip_prefix($prefix) {
-                            return self.$family.get(member).map(|limit| limit.number());
+                            return self.$family.get(member).and_then(|limit| limit.number());
                         })*
                         None
                     }
@@ -118,12 +131,13 @@ macro_rules! settings {
 
             /// Names and values of all settings that have one.
             pub fn values(&self) -> impl Iterator<Item = (String, u64)> {
-                let plain = [$((stringify!($name).to_owned(), self.$name.number()),)*];
+                let plain = [$((stringify!($name), self.$name.number()),)*];
+                let plain = plain.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
                 let families = [$(($prefix, &self.$family),)*];
                 let members = families.into_iter().flat_map(|(prefix, family)| {
-                    family.iter().map(move |(member, limit)| (format!("{prefix}{member}"), limit.number()))
+                    family.iter().map(move |(member, limit)| (format!("{prefix}{member}"), u64::from(*limit)))
                 });
-                plain.into_iter().chain(members)
+                plain.chain(members)
             }
         }
     };
@@ -154,6 +168,8 @@ const LONGEST_KEPT: u64 = 36_600 * DAY;
 settings! {
     /// Tasks dispatched or running at once in the workspace.
     max_concurrent_tasks: u32 = 100, 1 => MAX_LIMIT;
+    /// Tasks on their way to workers at once: dispatched, and begun by none.
+    max_queued_tasks: u32 = 1_000, 0 => MAX_LIMIT;
     /// Tasks dispatched or running at once for each slot of a worker: one runs, others are next or become durable.
     tasks_per_slot: u32 = 3, 1 => 1_000;
     /// Tasks dispatched or running at once in a queue that calls its workers. 0 where workers ask: their slots decide.
@@ -164,6 +180,8 @@ settings! {
     max_concurrent_runs: u32 = 1_000, 1 => MAX_LIMIT;
     /// Runs that may wait for their turn when as many as may are at work; more are refused.
     max_queued_runs: u32 = 10_000, 0 => MAX_LIMIT;
+    /// Runs that may be asked for in a day, which begins at 00:00 UTC; more are refused.
+    max_daily_runs: Option<u32> = None, 0 => MAX_LIMIT;
     /// Runs of chunks at work at once, of all backfills together; others wait for their turn.
     max_backfill_concurrency: u32 = 5, 1 => MAX_LIMIT;
     /// Tasks a single run may plan.

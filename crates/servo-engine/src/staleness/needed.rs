@@ -1,7 +1,8 @@
 //! Which partitions have to be made to bring some of them up to date: those that are stale by themselves, and those
 //! that become stale because something that they read is made.
 //!
-//! What is stale only because of something that is not to be made would be stale again at once, and is left out.
+//! Partitions that are stale only because of something that is not to be made would be stale again at once, and are
+//! left out.
 
 use std::collections::BTreeMap;
 

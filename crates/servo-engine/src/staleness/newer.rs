@@ -1,7 +1,7 @@
 //! Partitions of which something that they read is newer than what they were made from.
 //!
-//! What an attempt reads was decided by an event (`inputs_as_of`). Whatever has its content since a later event was not
-//! read. What one attempt made of several assets has one event: outputs of a function are never newer than each other.
+//! An event decided what an attempt reads (`inputs_as_of`). Whatever has its content since a later event was not read.
+//! Outputs of one attempt have one event: those of a function are never newer than each other.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use servo_core::partitions::{Block, MappingDef, PartitionContext, PartitionSet};
+use servo_core::planted::{self, Mistake};
 
 use super::track::Track;
 use crate::definitions::{Asset, Definitions, Dep};
@@ -247,5 +248,9 @@ impl Spread<'_> {
 
 /// The stale partitions of an asset that make those stale that read them.
 fn passed_on(upstream: &StaleSets, dep: &Dep) -> PartitionSet {
-    if dep.available { upstream.made() } else { upstream.all() }
+    match planted::has(Mistake::StaleOneLevelShort) {
+        true => upstream.by_themselves(),
+        false if dep.available => upstream.made(),
+        false => upstream.all(),
+    }
 }

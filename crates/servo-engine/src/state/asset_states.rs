@@ -1,11 +1,11 @@
-//! How each asset fares: its last success, its last failure, failures since, its last checks.
+//! How each asset fares: its last success, its last failure, failures since, its last checks, how long it takes.
 //!
 //! Of two facts of a kind the one with the greater event counts, whichever was folded first (INV-1).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
 
 use super::shared::SharedMap;
 use crate::lifecycle::GatingDecision;
@@ -13,6 +13,8 @@ use crate::rows::{AssetStateRow, Json};
 
 /// Most failures that are counted.
 const MAX_FAILURES: usize = 100;
+/// Number of durations that are kept.
+const MAX_DURATIONS: usize = 16;
 
 /// A task of an asset that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,10 @@ pub struct AssetState {
     check: Option<Checked>,
     /// The newest failures after the last success.
     failures: BTreeSet<EventId>,
+    /// How long the attempts ran that made it, by the event that ended them.
+    durations: BTreeMap<EventId, Millis>,
+    /// The event that gave it a name which another row was removed under; its row is newer than that.
+    renamed: Option<EventId>,
 }
 
 impl AssetState {
@@ -73,6 +79,18 @@ impl AssetState {
     /// Tasks that failed since the last one that succeeded, up to 100.
     pub fn consecutive_failures(&self) -> u32 {
         self.failures.len() as u32
+    }
+
+    /// How long the newest attempts ran that made it, oldest first; at most 16.
+    pub fn durations(&self) -> impl ExactSizeIterator<Item = Millis> {
+        self.durations.values().copied()
+    }
+
+    fn took(&mut self, event_id: EventId, duration: Millis) {
+        self.durations.insert(event_id, duration);
+        if self.durations.len() > MAX_DURATIONS {
+            self.durations.pop_first();
+        }
     }
 
     fn succeeded(&mut self, success: Success) {
@@ -116,6 +134,11 @@ impl AssetStates {
         self.change(asset, |state| state.succeeded(success));
     }
 
+    /// Notes how long the attempt ran that made an asset.
+    pub(crate) fn took(&mut self, asset: &AssetKey, event_id: EventId, duration: Millis) {
+        self.change(asset, |state| state.took(event_id, duration));
+    }
+
     pub(crate) fn failed(&mut self, asset: &AssetKey, failure: FailedTask) {
         self.change(asset, |state| state.failed(failure));
     }
@@ -124,10 +147,11 @@ impl AssetStates {
         self.change(asset, |state| state.checked(check));
     }
 
-    /// Gives how an asset fares to another; false if nothing is known of it.
-    pub(crate) fn rename(&mut self, from: &AssetKey, to: &AssetKey) -> bool {
+    /// Gives how an asset fares to another, by an event if the name was used before; false if nothing is known of it.
+    pub(crate) fn rename(&mut self, from: &AssetKey, to: &AssetKey, newer: Option<EventId>) -> bool {
         let Some(state) = self.0.remove(from) else { return false };
-        self.0.insert(to.clone(), state);
+        let renamed = newer.or(state.renamed);
+        self.0.insert(to.clone(), AssetState { renamed, ..state });
         true
     }
 
@@ -174,7 +198,8 @@ fn row(asset: &AssetKey, state: &AssetState) -> AssetStateRow {
         last_check_event_id: check.map(|it| it.event_id),
         last_check_passed: check.map(|it| it.passed),
         last_gating_decision: check.map(|it| it.decision),
-        row_version: events.into_iter().flatten().max().unwrap_or(EventId::NIL),
+        durations: Json(state.durations.iter().map(|(event, length)| (*event, *length)).collect()),
+        row_version: events.into_iter().chain([state.renamed]).flatten().max().unwrap_or(EventId::NIL),
     }
 }
 
@@ -194,6 +219,8 @@ fn restored(row: AssetStateRow) -> AssetState {
         failure: failure.map(|((event_id, at), run_id)| FailedTask { event_id, at, run_id }),
         check: check.map(|(((event_id, at), passed), decision)| Checked { event_id, at, passed, decision }),
         failures: row.failure_event_ids.0.into_iter().collect(),
+        durations: row.durations.0.into_iter().collect(),
+        renamed: Some(row.row_version),
     }
 }
 
@@ -213,6 +240,7 @@ mod tests {
             let (event_id, run_id, at) = (event(*number), RunId::from_u128(1), Timestamp::from_millis(1));
             if *succeeded {
                 state.succeeded(Success { event_id, at, run_id, partition: None, materialization_id: None });
+                state.took(event_id, Millis::new(*number));
             } else {
                 state.failed(FailedTask { event_id, at, run_id });
             }
@@ -236,11 +264,20 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_durations_are_kept_in_the_order_of_their_events() {
+        let mut facts: Vec<(u64, bool)> = (1..=20).map(|number| (number, true)).collect();
+        facts.reverse();
+        let kept: Vec<Millis> = fold(&facts).durations().collect();
+        assert_eq!(kept, (5..=20).map(Millis::new).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_row_gives_back_what_it_was_made_of() {
         let asset = AssetKey::parse("raw.a").unwrap();
         let mut states = AssetStates::default();
         let (run_id, at) = (RunId::from_u128(1), Timestamp::from_millis(1));
         states.failed(&asset, FailedTask { event_id: event(7), at, run_id });
+        states.took(&asset, event(5), Millis::new(1_200));
         states.checked(
             &asset,
             Checked { event_id: event(9), at, passed: false, decision: GatingDecision::Warn },

@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, Timestamp};
 
-use super::{RestoreError, SharedMap};
+use super::{RestoreError, SharedMap, State};
 use crate::event::BackfillCreated;
 use crate::lifecycle::BackfillState;
 use crate::principal::Principal;
 use crate::rows::{BackfillChunkRow, BackfillRow, Json};
+
+/// Backfills of which nothing can change any more and that are kept in memory, and ranges of partitions that they have
+/// together.
+const RECENT_BACKFILLS: usize = 1_000;
+const RECENT_RANGES: usize = 100_000;
 
 /// A backfill that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -317,4 +322,80 @@ impl Backfills {
 /// How many ranges of partitions a backfill remembers.
 fn ranges(backfill: &Backfill) -> usize {
     backfill.definition.targets.iter().map(|target| target.partitions.len()).sum()
+}
+
+impl State {
+    /// A backfill.
+    pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
+        self.backfills.get(id).map(|backfill| &**backfill)
+    }
+
+    /// Backfills that left memory and that the tables do not have yet.
+    pub fn ended_backfills(&self) -> impl Iterator<Item = &BackfillRow> {
+        self.changes.ended_backfills.iter().map(|row| &**row)
+    }
+
+    /// All backfills in memory, from the first to the last.
+    pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
+        self.backfills.values().map(|backfill| &**backfill)
+    }
+
+    /// Whether another chunk of a backfill may be at work.
+    pub(crate) fn has_room_for_chunks(&self) -> bool {
+        self.index.chunks_at_work < self.settings.max_backfill_concurrency
+    }
+
+    /// The limit that keeps a backfill from planning its next chunk, in words; none if it does not wait for one.
+    pub fn backfill_waits(&self, backfill: &Backfill, now: Timestamp) -> Option<String> {
+        let has_own_room = backfill.active.len() < backfill.definition.max_concurrent_runs as usize;
+        if backfill.state != BackfillState::Running || !has_own_room {
+            return None;
+        }
+        let (chunks, most) = (self.index.chunks_at_work, self.settings.max_backfill_concurrency);
+        if !self.has_room_for_chunks() {
+            return Some(format!(
+                "{chunks} chunks of backfills are at work, and max_backfill_concurrency is {most}"
+            ));
+        }
+        let limit = self.settings.max_daily_runs?;
+        let until = self.full_until(now)?;
+        Some(format!("max_daily_runs is {limit}, and so many were asked for; it goes on at {until}"))
+    }
+
+    /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
+    pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
+        let left = self.changes.ended_chunks.iter();
+        self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
+    }
+
+    /// Changes a backfill through its index.
+    pub(crate) fn change_backfill(
+        &mut self,
+        id: BackfillId,
+        version: EventId,
+        change: impl FnOnce(&mut Backfill),
+    ) {
+        let Some(backfill) = self.backfills.get_mut(id) else { return };
+        let at_work = backfill.active.len() as u32;
+        change(backfill);
+        backfill.version = backfill.version.max(version);
+        self.index.chunks_at_work = self.index.chunks_at_work - at_work + backfill.active.len() as u32;
+        if backfill.is_open() {
+            self.index.backfills.insert(id);
+        } else {
+            self.index.backfills.remove(&id);
+        }
+        self.changes.backfills.insert(id);
+        self.backfills.is_over(id);
+        while let Some(left) = self.backfills.take_over(RECENT_BACKFILLS, RECENT_RANGES) {
+            self.changes.ended_backfills.push(Arc::new(left.backfill.row()));
+            left.chunks.into_iter().for_each(|chunk| self.changes.ended_chunks.push(chunk));
+        }
+    }
+
+    /// Adds a chunk of a backfill, or changes one.
+    pub(crate) fn put_chunk(&mut self, row: BackfillChunkRow) {
+        self.changes.chunks.insert((row.backfill_id, row.chunk_index));
+        self.backfills.put_chunk(row);
+    }
 }

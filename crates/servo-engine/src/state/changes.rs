@@ -14,8 +14,9 @@ use super::{ChangedFacts, Run};
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, BackfillChunkRow, BackfillRow, ConditionEvaluationRow, DeploymentRow,
-    MaterializationInputRow, NotificationRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
+    AppendedRows, AuditRow, BackfillChunkRow, BackfillRow, CheckResultRow, ConditionEvaluationRow,
+    DeploymentRow, MaterializationInputRow, NotificationRow, RunKeyConflictRow, ScheduleTickRow,
+    SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -102,6 +103,8 @@ pub(crate) struct Changes {
     pub(crate) audit: SharedVec<AuditRow>,
     /// Those of table `materialization_inputs`, as above.
     pub(crate) inputs: SharedVec<MaterializationInputRow>,
+    /// Those of table `check_results`, as above.
+    pub(crate) checks: SharedVec<CheckResultRow>,
     /// Runs that ended since a step last asked.
     pub(super) just_ended: Vec<RunId>,
     /// Facts that conditions have not been evaluated with.
@@ -151,8 +154,8 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts and lineage that are not in the
-    /// tables yet.
+    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts, lineage and results of checks
+    /// that are not in the tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self {
             ended: self.ended.clone(),
@@ -165,6 +168,7 @@ impl Changes {
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),
+            checks: self.checks.clone(),
             ..Self::default()
         }
     }

@@ -1,7 +1,8 @@
 //! Interned code versions: a million partitions made by the same code share one text.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use super::shared::{SharedMap, SharedVec};
 
 /// Stands for a code version, or for none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,11 +22,11 @@ impl Symbol {
     }
 }
 
-/// Code versions by number, in the order in which they were first seen.
+/// Code versions by number, in the order in which they were first seen. Snapshots share them: every asset has its own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CodeVersions {
-    numbers: BTreeMap<Arc<str>, u32>,
-    texts: Vec<Arc<str>>,
+    numbers: SharedMap<Arc<str>, u32>,
+    texts: SharedVec<Arc<str>>,
 }
 
 impl CodeVersions {
@@ -50,6 +51,15 @@ impl CodeVersions {
     /// The version that a symbol stands for.
     pub(crate) fn get(&self, symbol: Symbol) -> Option<&Arc<str>> {
         self.texts.get((symbol.0 as usize).checked_sub(1)?)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// All of them, by number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.texts.iter()
     }
 
     fn add(&mut self, version: Arc<str>) -> u32 {

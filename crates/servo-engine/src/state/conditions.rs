@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, PartitionKey, RunId, Timestamp};
 
-use super::{Run, SharedMap};
+use super::{Recent, Run, SharedMap, State};
 use crate::definitions::Condition;
 use crate::rows::{ConditionEvaluationRow, ConditionRequestRow, ConditionStateRow, Json};
 
@@ -70,7 +70,7 @@ pub(crate) struct ConditionStates {
     /// are conditions; it follows from the runs.
     making: SharedMap<AssetKey, SharedMap<Box<str>, Vec<EventId>>>,
     /// The newest evaluations, by event and asset.
-    evaluations: SharedMap<(EventId, AssetKey), Arc<ConditionEvaluationRow>>,
+    pub(crate) evaluations: Recent<(EventId, AssetKey), ConditionEvaluationRow>,
 }
 
 fn text(partition: Option<&PartitionKey>) -> &str {
@@ -207,24 +207,6 @@ impl ConditionStates {
         self.making.iter().flat_map(of_asset).collect()
     }
 
-    pub(crate) fn evaluations(&self) -> &SharedMap<(EventId, AssetKey), Arc<ConditionEvaluationRow>> {
-        &self.evaluations
-    }
-
-    /// Adds an evaluation; gives back the oldest if there are too many.
-    pub(crate) fn add_evaluation(
-        &mut self,
-        row: ConditionEvaluationRow,
-        limit: usize,
-    ) -> Option<Arc<ConditionEvaluationRow>> {
-        self.evaluations.insert((row.row_version, row.asset_key.clone()), Arc::new(row));
-        if self.evaluations.len() <= limit.max(1) {
-            return None;
-        }
-        let oldest = self.evaluations.keys().next()?.clone();
-        self.evaluations.remove(&oldest)
-    }
-
     pub(super) fn state_rows(&self) -> Vec<ConditionStateRow> {
         self.states.values().map(|state| state_row(state)).collect()
     }
@@ -250,10 +232,8 @@ impl ConditionStates {
     }
 
     pub(super) fn evaluation_rows(&self) -> Vec<ConditionEvaluationRow> {
-        let mut rows: Vec<_> =
-            self.evaluations.values().map(|row| ConditionEvaluationRow::clone(row)).collect();
-        rows.sort_by(|a, b| (&a.evaluation_id, &a.asset_key).cmp(&(&b.evaluation_id, &b.asset_key)));
-        rows
+        self.evaluations
+            .sorted_by(|a, b| (&a.evaluation_id, &a.asset_key).cmp(&(&b.evaluation_id, &b.asset_key)))
     }
 
     pub(super) fn restore(
@@ -288,12 +268,7 @@ impl ConditionStates {
             };
             restored.put_request(&row.asset_key, row.partition_key.as_ref(), request);
         }
-        let mut evaluations: Vec<_> = evaluations
-            .into_iter()
-            .map(|row| ((row.row_version, row.asset_key.clone()), Arc::new(row)))
-            .collect();
-        evaluations.sort_by(|(a, _), (b, _)| a.cmp(b));
-        restored.evaluations = evaluations.into_iter().collect();
+        restored.evaluations = Recent::of(evaluations, |row| (row.row_version, row.asset_key.clone()));
         restored
     }
 }
@@ -345,5 +320,56 @@ pub(crate) struct ChangedFacts {
 impl ChangedFacts {
     pub(crate) fn is_empty(&self) -> bool {
         self.partitions.is_empty() && self.assets.is_empty() && self.dynamic.is_empty()
+    }
+}
+
+impl State {
+    /// The automation condition of an asset.
+    pub fn condition(&self, asset: &AssetKey) -> Option<&ConditionState> {
+        self.conditions.get(asset).map(|state| &**state)
+    }
+
+    /// All automation conditions, by asset.
+    pub fn conditions(&self) -> impl DoubleEndedIterator<Item = &ConditionState> {
+        self.conditions.values().map(|state| &**state)
+    }
+
+    /// The requests of a partition by a condition that still matter.
+    pub fn condition_request(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<&ConditionRequest> {
+        self.conditions.request(asset, partition)
+    }
+
+    /// The newest evaluations of conditions, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_condition_evaluations(&self) -> impl Iterator<Item = &ConditionEvaluationRow> {
+        let left = self.changes.ended_evaluations.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.conditions.evaluations.newest_first().chain(left)
+    }
+
+    /// The first event that requested a run which makes a partition and is not over. Known while there are conditions.
+    pub(crate) fn making(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<EventId> {
+        self.conditions.making(asset, partition)
+    }
+
+    /// Fills in what is being made, from the runs.
+    pub(crate) fn follow_making(&mut self) {
+        let runs: Vec<Arc<Run>> = self.runs.values().cloned().collect();
+        self.conditions.follow(runs.iter().map(|run| &**run));
+    }
+
+    /// Keeps the requests of a partition.
+    pub(crate) fn put_condition_request(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        request: ConditionRequest,
+    ) {
+        self.conditions.put_request(asset, partition, request);
+        self.changes.condition_requests.insert((asset.clone(), partition.cloned()));
     }
 }

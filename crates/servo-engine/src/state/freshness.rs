@@ -2,6 +2,7 @@
 
 use servo_core::{AssetKey, EventId, Timestamp};
 
+use super::State;
 use super::shared::SharedMap;
 use crate::definitions::FreshnessDef;
 use crate::lifecycle::FreshnessStatus;
@@ -85,5 +86,30 @@ fn row(asset: &AssetKey, freshness: &AssetFreshness) -> FreshnessStatusRow {
         policy: Json(freshness.policy.clone()),
         deployment_number: freshness.deployment,
         row_version: freshness.version,
+    }
+}
+
+impl State {
+    /// The freshness of an asset as it was last decided; none if it has no policy.
+    pub fn asset_freshness(&self, asset: &AssetKey) -> Option<&AssetFreshness> {
+        self.freshness.get(asset)
+    }
+
+    /// The freshness of all deployed assets that have a policy, by key.
+    pub fn asset_freshnesses(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, &AssetFreshness)> {
+        self.freshness.iter()
+    }
+
+    /// Sets the freshness of an asset through its index, or removes it.
+    pub(crate) fn change_freshness(&mut self, asset: &AssetKey, freshness: Option<AssetFreshness>) {
+        let before = self.freshness.get(asset).and_then(|known| known.due_at);
+        if let Some(due) = before {
+            self.index.freshness.remove(&(due, asset.clone()));
+        }
+        if let Some(due) = freshness.as_ref().and_then(|freshness| freshness.due_at) {
+            self.index.freshness.insert((due, asset.clone()));
+        }
+        self.freshness.put(asset, freshness);
+        self.changes.freshness.insert(asset.clone());
     }
 }

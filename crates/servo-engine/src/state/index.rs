@@ -13,7 +13,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, ScheduleId, SensorId, Timestamp};
 
-use super::{Pauses, Run};
+use super::{Pauses, Run, Task};
 use crate::lifecycle::{RunState, TaskState};
 use crate::settings::Settings;
 
@@ -44,24 +44,15 @@ pub enum Due {
     Sensor(SensorId),
 }
 
-/// Where one task belongs.
+/// Where one task belongs, as far as that changes: its queue, its pool and its run stay what they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Keys {
-    ready: Option<(TaskLane, ReadyKey)>,
+pub(crate) struct Place {
+    /// It waits for a slot.
+    is_ready: bool,
     deadline: Option<Timestamp>,
     unarmed: bool,
-    /// The slot that it holds.
-    slot: Option<Slot>,
-}
-
-/// A slot that a task holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Slot {
-    /// The flow of its run.
-    flow: Flow,
-    pool: Option<Arc<str>>,
-    queue: Arc<str>,
-    /// The worker that has begun it.
+    holds_slot: bool,
+    /// The worker that has begun it, while it holds a slot.
     worker: Option<Arc<str>>,
 }
 
@@ -126,13 +117,21 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn replace(&mut self, task: TaskRef, before: Keys, after: Keys) {
-        if before.ready != after.ready {
-            if let Some((lane, key)) = before.ready {
-                self.waiting -= usize::from(take_out(&mut self.ready, &lane, &key));
-            }
-            if let Some((lane, key)) = after.ready {
+    /// Tasks that hold a slot and that no worker has begun.
+    pub(crate) fn queued_tasks(&self) -> u32 {
+        self.unstarted.values().map(|tasks| tasks.len() as u32).sum()
+    }
+
+    /// Follows a task of a run from one place to another.
+    pub(crate) fn replace(&mut self, run: &Run, position: u32, pauses: &Pauses, before: Place, after: Place) {
+        let task = TaskRef { run: run.id, task: position };
+        if before.is_ready != after.is_ready {
+            let subject = &run.tasks[position as usize];
+            let (lane, key) = (TaskLane::of(run, subject, pauses), ReadyKey::of(run, subject, task));
+            if after.is_ready {
                 self.waiting += usize::from(self.ready.entry(lane).or_default().insert(key));
+            } else {
+                self.waiting -= usize::from(take_out(&mut self.ready, &lane, &key));
             }
         }
         self.replace_deadline(Deadline::Task(task), before.deadline, after.deadline);
@@ -145,27 +144,38 @@ impl Index {
             }
             (true, true) | (false, false) => {}
         }
-        if before.slot != after.slot {
-            if let Some(Slot { flow, pool, queue, worker }) = before.slot {
+        if before.holds_slot == after.holds_slot && before.worker == after.worker {
+            return;
+        }
+        let subject = &run.tasks[position as usize];
+        let queue = queue_of(subject);
+        if before.holds_slot {
+            match before.worker {
+                Some(worker) => count_down(&mut self.running_on, &worker),
+                None => drop(take_out(&mut self.unstarted, &queue, &task)),
+            }
+        }
+        if after.holds_slot {
+            match after.worker {
+                Some(worker) => count_up(&mut self.running_on, worker),
+                None => drop(self.unstarted.entry(queue.clone()).or_default().insert(task)),
+            }
+        }
+        let (flow, pool) = (Flow::of(&run.source), &subject.options.pool);
+        match (before.holds_slot, after.holds_slot) {
+            (false, true) => {
+                self.outstanding += 1;
+                count_up(&mut self.outstanding_of, flow);
+                pool.iter().for_each(|pool| count_up(&mut self.in_pool, pool.clone()));
+                count_up(&mut self.open_in_queue, queue);
+            }
+            (true, false) => {
                 self.outstanding -= 1;
                 count_down(&mut self.outstanding_of, &flow);
                 pool.iter().for_each(|pool| count_down(&mut self.in_pool, pool));
                 count_down(&mut self.open_in_queue, &queue);
-                match worker {
-                    Some(worker) => count_down(&mut self.running_on, &worker),
-                    None => drop(take_out(&mut self.unstarted, &queue, &task)),
-                }
             }
-            if let Some(Slot { flow, pool, queue, worker }) = after.slot {
-                self.outstanding += 1;
-                count_up(&mut self.outstanding_of, flow);
-                pool.into_iter().for_each(|pool| count_up(&mut self.in_pool, pool));
-                count_up(&mut self.open_in_queue, queue.clone());
-                match worker {
-                    Some(worker) => count_up(&mut self.running_on, worker),
-                    None => drop(self.unstarted.entry(queue).or_default().insert(task)),
-                }
-            }
+            (true, true) | (false, false) => {}
         }
     }
 
@@ -256,8 +266,8 @@ impl Index {
         let mut index = Self::default();
         for run in runs {
             for task in 0..run.tasks.len() as u32 {
-                let keys = keys_of(run, task, settings, pauses);
-                index.replace(TaskRef { run: run.id, task }, NO_KEYS, keys);
+                let place = Place::of(&run.tasks[task as usize], settings);
+                index.replace(run, task, pauses, NOWHERE, place);
             }
             index.replace_run(run.id, NO_RUN_KEYS, run_keys_of(run, settings));
         }
@@ -288,28 +298,26 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
     }
 }
 
-/// The keys of a task that does not exist.
-pub(crate) const NO_KEYS: Keys = Keys { ready: None, deadline: None, unarmed: false, slot: None };
+/// The place of a task that does not exist.
+const NOWHERE: Place =
+    Place { is_ready: false, deadline: None, unarmed: false, holds_slot: false, worker: None };
 
 /// The keys of a run that does not exist.
 pub(crate) const NO_RUN_KEYS: RunKeys = RunKeys { queued: None, at_work: None, deadline: None };
 
-pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings, pauses: &Pauses) -> Keys {
-    let task = &run.tasks[position as usize];
-    let at = TaskRef { run: run.id, task: position };
-    let open = task.has_open_attempt();
-    let holds = open || task.state == TaskState::Cancelled && planted::has(Mistake::SlotLeakedOnCancel);
-    Keys {
-        ready: (task.state == TaskState::Ready && !open)
-            .then(|| (TaskLane::of(run, task, pauses), ReadyKey::of(run, task, at))),
-        deadline: task.deadline(settings).map(|(due, _)| due),
-        unarmed: task.state == TaskState::RetryWait && task.timer.is_none(),
-        slot: holds.then(|| Slot {
-            flow: Flow::of(&run.source),
-            pool: task.options.pool.clone(),
-            queue: queue_of(task),
-            worker: task.worker().cloned(),
-        }),
+impl Place {
+    pub(crate) fn of(task: &Task, settings: &Settings) -> Self {
+        let open = task.has_open_attempt();
+        let holds = open || task.state == TaskState::Cancelled && planted::has(Mistake::SlotLeakedOnCancel);
+        // One call takes one slot, however many partitions it makes.
+        let holds_slot = holds && task.leader().is_none();
+        Self {
+            is_ready: task.state == TaskState::Ready && !open,
+            deadline: task.deadline(settings).map(|(due, _)| due),
+            unarmed: task.state == TaskState::RetryWait && task.timer.is_none(),
+            holds_slot,
+            worker: task.worker().filter(|_| holds_slot).cloned(),
+        }
     }
 }
 

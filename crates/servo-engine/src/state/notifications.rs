@@ -7,31 +7,18 @@ use std::sync::Arc;
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, EventId, RuleId, Timestamp};
 
+use super::named::{Defined, NamedMap};
 use super::{SharedMap, State};
 use crate::definitions::NotificationDef;
 use crate::fold::At;
-use crate::lifecycle::{AutomationStatus, NotificationStatus, NotificationTrigger, Origin};
+use crate::lifecycle::{NotificationStatus, NotificationTrigger};
 use crate::rows::{Json, NotificationRow, NotificationRuleRow};
 
-/// Notifications that failed in a row after which a rule counts as failing.
-const ERROR_AFTER: u32 = 3;
-
-/// A notification rule that is or was defined.
+/// A notification rule that is or was defined. Its failures are notifications that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct NotificationRule {
-    pub id: RuleId,
-    pub name: Arc<str>,
-    pub origin: Origin,
-    pub definition: Arc<NotificationDef>,
-    /// The event that made the definition, or removed the rule.
-    pub definition_version: EventId,
-    pub created_at: Timestamp,
-    pub defined_at: Timestamp,
-    pub removed_at: Option<Timestamp>,
-    pub paused: bool,
-    /// Counts definitions, pauses and resumptions.
-    pub state_version: u64,
+    pub defined: Defined<RuleId, NotificationDef>,
     /// Open incidents: partitions by asset, or schedules, sensors and queues.
     pub open: Arc<BTreeMap<String, BTreeSet<String>>>,
     /// Since when what it tells is counted.
@@ -40,27 +27,11 @@ pub struct NotificationRule {
     pub told_in_hour: u32,
     /// The number of occurrences left out since its last notification.
     pub left_out: u64,
-    /// Notifications that failed in a row.
-    pub failures: u32,
     pub last_sent_at: Option<Timestamp>,
-    pub last_error: Option<String>,
     pub changed_at: Timestamp,
-    /// The event that last changed it.
-    pub version: EventId,
 }
 
 impl NotificationRule {
-    /// Whether it tells, is paused, or fails to tell.
-    pub fn status(&self) -> AutomationStatus {
-        if self.paused {
-            AutomationStatus::Paused
-        } else if self.failures >= ERROR_AFTER {
-            AutomationStatus::Error
-        } else {
-            AutomationStatus::Active
-        }
-    }
-
     /// Whether it tells what happens now.
     pub(crate) fn is_active(&self) -> bool {
         !self.paused && self.removed_at.is_none()
@@ -94,25 +65,27 @@ impl NotificationRule {
 
     fn restore(row: NotificationRuleRow) -> Self {
         Self {
-            id: row.rule_id,
-            name: row.name.into(),
-            origin: row.origin,
-            definition: row.definition.0,
-            definition_version: row.definition_version,
-            created_at: row.created_at,
-            defined_at: row.defined_at,
-            removed_at: row.removed_at,
-            paused: row.paused,
-            state_version: row.state_version,
+            defined: Defined {
+                id: row.rule_id,
+                name: row.name.into(),
+                origin: row.origin,
+                definition: row.definition.0,
+                definition_version: row.definition_version,
+                created_at: row.created_at,
+                defined_at: row.defined_at,
+                removed_at: row.removed_at,
+                paused: row.paused,
+                state_version: row.state_version,
+                failures: row.failures,
+                last_error: row.last_error,
+                version: row.row_version,
+            },
             open: row.open.0,
             hour_began_at: row.hour_began_at,
             told_in_hour: row.told_in_hour,
             left_out: row.left_out,
-            failures: row.failures,
             last_sent_at: row.last_sent_at,
-            last_error: row.last_error,
             changed_at: row.changed_at,
-            version: row.row_version,
         }
     }
 }
@@ -126,12 +99,10 @@ struct Selected {
     assets: Option<Arc<BTreeSet<AssetKey>>>,
 }
 
-/// The notification rules of a workspace and their notifications. Removed rules stay, so that one that returns keeps its
-/// id.
+/// The notification rules of a workspace and their notifications.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notifications {
-    rules: SharedMap<RuleId, Arc<NotificationRule>>,
-    names: SharedMap<Arc<str>, RuleId>,
+    pub(super) named: NamedMap<NotificationRule>,
     /// Those in memory: all that wait, and the newest of those that ended.
     rows: SharedMap<Arc<str>, Arc<NotificationRow>>,
     /// Those that ended, in the order in which they did.
@@ -145,30 +116,10 @@ pub(crate) struct Notifications {
 }
 
 impl Notifications {
-    /// How many rules there are, with those that were removed.
-    pub(crate) fn len(&self) -> usize {
-        self.rules.len()
-    }
-
-    pub(crate) fn get(&self, id: RuleId) -> Option<&Arc<NotificationRule>> {
-        self.rules.get(&id)
-    }
-
-    /// A rule by its name, or by its id. Removed ones are found too.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<NotificationRule>> {
-        let by_id = || name.parse().ok();
-        self.rules.get(&self.names.get(name).copied().or_else(by_id)?)
-    }
-
-    /// All rules, by name. Removed ones are among them.
-    pub(crate) fn by_name(&self) -> impl DoubleEndedIterator<Item = &Arc<NotificationRule>> {
-        self.names.values().filter_map(|id| self.rules.get(id))
-    }
-
     /// Rules that are about something and not paused.
     pub(crate) fn about(&self, trigger: NotificationTrigger) -> Vec<RuleId> {
         let rules = self.about.get(&trigger).into_iter().flatten().copied();
-        rules.filter(|id| self.rules.get(id).is_some_and(|rule| rule.is_active())).collect()
+        rules.filter(|id| self.get(*id).is_some_and(|rule| rule.is_active())).collect()
     }
 
     /// Whether any rule is about something.
@@ -206,15 +157,9 @@ impl Notifications {
         self.rows.len() - self.ended.len()
     }
 
-    fn insert(&mut self, rule: NotificationRule) {
-        let id = rule.id;
-        self.names.insert(rule.name.clone(), id);
-        self.rules.insert(id, Arc::new(rule));
-    }
-
     /// Notes what a rule is about, after its definition has changed.
     fn watch(&mut self, id: RuleId) {
-        let Some(rule) = self.rules.get(&id) else { return };
+        let Some(rule) = self.named.get(id) else { return };
         let wanted: BTreeSet<_> =
             rule.definition.when.iter().copied().filter(|_| rule.removed_at.is_none()).collect();
         let about = Arc::make_mut(&mut self.about);
@@ -229,7 +174,7 @@ impl Notifications {
 
     /// Notes what a rule has told of, after that has changed.
     fn reopen(&mut self, id: RuleId, before: &BTreeMap<String, BTreeSet<String>>) {
-        let Some(rule) = self.rules.get(&id) else { return };
+        let Some(rule) = self.named.get(id) else { return };
         let after = rule.open.clone();
         let index = Arc::make_mut(&mut self.open);
         for what in before.keys().filter(|what| !after.contains_key(*what)) {
@@ -246,11 +191,11 @@ impl Notifications {
     }
 
     pub(super) fn rule_rows(&self) -> Vec<NotificationRuleRow> {
-        self.rules.values().map(|rule| rule.row()).collect()
+        self.values().map(|rule| rule.row()).collect()
     }
 
     pub(super) fn rule_row(&self, id: RuleId) -> Option<NotificationRuleRow> {
-        self.rules.get(&id).map(|rule| rule.row())
+        self.get(id).map(|rule| rule.row())
     }
 
     pub(super) fn notification_rows(&self) -> Vec<NotificationRow> {
@@ -280,26 +225,27 @@ impl Notifications {
     }
 }
 
-/// When a notification is due: none if it is on its way or has ended.
+/// When a notification is due: none if it is on its way or has ended. A first try is due at once: what it tells of may
+/// have a time that lies ahead of a clock that was set back since.
 pub(super) fn due_at(row: &NotificationRow) -> Option<Timestamp> {
-    row.next_attempt_at.filter(|_| row.status == NotificationStatus::Pending)
+    let next = row.next_attempt_at.filter(|_| row.status == NotificationStatus::Pending)?;
+    Some(if row.attempts == 0 { Timestamp::EPOCH } else { next })
 }
 
 impl State {
     /// A notification rule by its name or its id, unless it was removed.
     pub fn notification_rule(&self, name: &str) -> Option<&NotificationRule> {
-        self.notifications.find(name).filter(|rule| rule.removed_at.is_none()).map(|rule| &**rule)
+        self.notifications.live(name)
     }
 
     /// The id of a notification rule that is or was there, by its name or its id.
     pub fn notification_rule_id(&self, name: &str) -> Option<RuleId> {
-        self.notifications.find(name).map(|rule| rule.id)
+        self.notifications.id(name)
     }
 
     /// The notification rules that are there, by name.
     pub fn notification_rules(&self) -> impl DoubleEndedIterator<Item = &NotificationRule> {
-        let live = self.notifications.by_name().filter(|rule| rule.removed_at.is_none());
-        live.map(|rule| &**rule)
+        self.notifications.iter_live()
     }
 
     /// Notifications that wait, and the newest of those that ended, with those that the tables do not have yet, from the
@@ -322,7 +268,7 @@ impl State {
 
     /// Changes a notification rule through its indexes.
     pub(crate) fn change_rule(&mut self, id: RuleId, at: At, change: impl FnOnce(&mut NotificationRule)) {
-        let Some(rule) = self.notifications.rules.get_mut(&id).map(Arc::make_mut) else { return };
+        let Some(rule) = self.notifications.get_mut(id) else { return };
         let (definition, open) = (rule.definition_version, rule.open.clone());
         change(rule);
         rule.version = rule.version.max(at.id);

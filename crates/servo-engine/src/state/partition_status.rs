@@ -227,6 +227,12 @@ impl PartitionStatus {
         }
     }
 
+    /// The event of its newest change, or the one since which it has its content if that is later.
+    pub(super) fn changed_at(&self) -> EventId {
+        let since = self.latest().map_or(EventId::NIL, Materialized::content_since);
+        self.last_attempt().event_id.max(since)
+    }
+
     /// The status shown to people.
     pub fn status(&self) -> DataStatus {
         if let Facts::Expired(_) = self.0 {

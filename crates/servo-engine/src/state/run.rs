@@ -11,7 +11,7 @@ use super::Task;
 use super::shared::{SharedItems, SharedVec};
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
-use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
+use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::planner::PartitionChoice;
 use crate::principal::Principal;
 use crate::rows::JsonTexts;
@@ -90,8 +90,52 @@ pub struct Cancel {
     pub principal: Principal,
     /// Why.
     pub reason: String,
-    /// Whether the run timed out, rather than being cancelled by a user.
-    pub timed_out: bool,
+    /// The cause.
+    pub cause: CancelCause,
+}
+
+/// The cause of the cancellation of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelCause {
+    /// Somebody asked for it.
+    User,
+    /// It is cancelled with what it belongs to, such as a backfill.
+    System,
+    /// It took too long.
+    Timeout,
+}
+
+impl CancelCause {
+    /// The reason of the run.
+    pub(crate) fn reason(self) -> RunTransitionReason {
+        match self {
+            CancelCause::User => RunTransitionReason::UserCancelled,
+            CancelCause::System => RunTransitionReason::SystemCancelled,
+            CancelCause::Timeout => RunTransitionReason::TimedOut,
+        }
+    }
+
+    /// The reason of the tasks that are cancelled with the run.
+    pub(crate) fn reason_of_tasks(self) -> TransitionReason {
+        match self {
+            CancelCause::Timeout => TransitionReason::RunTimedOut,
+            CancelCause::User | CancelCause::System => TransitionReason::RunCancelled,
+        }
+    }
+
+    /// The cause of a run that is or was cancelled, by its reason.
+    pub(crate) fn of(reason: RunTransitionReason) -> Self {
+        match reason {
+            RunTransitionReason::TimedOut => CancelCause::Timeout,
+            RunTransitionReason::SystemCancelled => CancelCause::System,
+            RunTransitionReason::UserCancelled
+            | RunTransitionReason::Created
+            | RunTransitionReason::Queued
+            | RunTransitionReason::Started
+            | RunTransitionReason::AllTasksSucceeded
+            | RunTransitionReason::TasksFailed => CancelCause::User,
+        }
+    }
 }
 
 /// How many tasks of a run ended how.
@@ -279,13 +323,25 @@ impl Run {
 
     /// Sets the edges between its tasks, in any order.
     pub(crate) fn set_edges(&mut self, mut edges: Vec<Edge>) {
-        edges.sort_by_key(|e| (e.upstream, e.downstream));
         let mut out_start = vec![0; self.tasks.len() + 1];
         for edge in &edges {
             out_start[edge.upstream as usize + 1] += 1;
         }
         for i in 1..out_start.len() {
             out_start[i] += out_start[i - 1];
+        }
+        if edges.is_sorted_by_key(|e| e.downstream) {
+            // As a plan has them: each goes where the edges of its upstream task begin, behind those before it.
+            let mut next: Vec<u32> = out_start.clone();
+            let mut order = vec![0; edges.len()];
+            for (from, edge) in (0u32..).zip(&edges) {
+                let place = &mut next[edge.upstream as usize];
+                order[*place as usize] = from;
+                *place += 1;
+            }
+            edges = order.into_iter().map(|from| edges[from as usize].clone()).collect();
+        } else {
+            edges.sort_by_key(|e| (e.upstream, e.downstream));
         }
         self.edges = edges.into_iter().collect();
         self.out_start = out_start.into();

@@ -6,11 +6,11 @@ use servo_core::{Fingerprint, Operation, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
-use super::{Cancel, Counts, Execution, LastFound, RestoreError, Run, RunSet, Task};
+use super::{Cancel, CancelCause, Counts, Execution, LastFound, RestoreError, Run, RunSet, Task, TaskPhase};
 use crate::dep_sets::DepSet;
 use crate::event::{Progress, TimerKind};
 use crate::failure::ErrorCategory;
-use crate::lifecycle::{Resolution, RunTransitionReason, TaskState};
+use crate::lifecycle::Resolution;
 use crate::provenance::Provenance;
 use crate::rows::{Delta, DepSetRow, EdgeRow, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 
@@ -291,7 +291,7 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
             at,
             principal: row.cancelled_by.clone().unwrap_or_default(),
             reason: row.cancel_reason.clone().unwrap_or_default(),
-            timed_out: row.transition_reason == RunTransitionReason::TimedOut,
+            cause: CancelCause::of(row.transition_reason),
         }),
         version: row.row_version,
         tasks: SharedItems::default(),
@@ -317,41 +317,32 @@ pub(super) fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
                 .progress_ppm
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
         }),
-        (None, None) if row.state == TaskState::Running => return Err(misfit("it runs without a worker")),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => return Err(misfit("it has a worker or a start, not both")),
     };
-    Ok(Task {
-        options: row.options.0,
-        state: row.state,
-        reason: row.transition_reason,
-        transition_at: row.transition_at,
-        attempt: row.attempt,
-        attempt_id: row.attempt_id,
-        failures: row.failures,
-        interruptions: row.interruptions,
-        deps_total: row.deps_total,
-        deps_satisfied: row.deps_satisfied_count,
-        deps_satisfied_at: row.deps_satisfied_at,
-        ready_at: row.ready_at,
-        provenance: row.provenance.map(|json| json.0).unwrap_or_default(),
-        inputs_as_of: row.inputs_as_of,
-        voided: row.voided.map(|json| json.0).unwrap_or_default(),
-        dispatched_at: row.dispatched_at,
-        execution,
-        finished_at: row.finished_at,
-        finished_event: row.finished_event_id,
-        retry_at: row.retry_at,
-        caused_by: None,
-        error: row.error.map(|error| error.0),
-        late_outcome: row.late_outcome.map(|outcome| outcome.0),
-        materialization: row.materialization_id,
-        outputs: row.outputs.map(|outputs| outputs.0).unwrap_or_default(),
-        usage: row.usage.map(|usage| usage.0),
-        past_attempts: row.past_attempts.map(|past| past.0).unwrap_or_default(),
-        outbox: None,
-        timer: None,
-        version: row.row_version,
-        key: row.task_key,
-    })
+    let phase = TaskPhase::restore(row.state, row.transition_reason, row.transition_at, execution)
+        .ok_or_else(|| misfit("it runs without a worker"))?;
+    let mut task = Task::of_phase(row.task_key, row.options.0, phase, row.row_version);
+    task.attempt = row.attempt;
+    task.attempt_id = row.attempt_id;
+    task.failures = row.failures;
+    task.interruptions = row.interruptions;
+    task.deps_total = row.deps_total;
+    task.deps_satisfied = row.deps_satisfied_count;
+    task.deps_satisfied_at = row.deps_satisfied_at;
+    task.ready_at = row.ready_at;
+    task.provenance = row.provenance.map(|json| json.0).unwrap_or_default();
+    task.inputs_as_of = row.inputs_as_of;
+    task.voided = row.voided.map(|json| json.0).unwrap_or_default();
+    task.dispatched_at = row.dispatched_at;
+    task.finished_at = row.finished_at;
+    task.finished_event = row.finished_event_id;
+    task.retry_at = row.retry_at;
+    task.error = row.error.map(|error| error.0);
+    task.late_outcome = row.late_outcome.map(|outcome| outcome.0);
+    task.materialization = row.materialization_id;
+    task.outputs = row.outputs.map(|outputs| outputs.0).unwrap_or_default();
+    task.usage = row.usage.map(|usage| usage.0);
+    task.past_attempts = row.past_attempts.map(|past| past.0).unwrap_or_default();
+    Ok(task)
 }

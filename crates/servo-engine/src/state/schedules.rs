@@ -7,33 +7,20 @@ use serde::{Deserialize, Serialize};
 use servo_core::cron::Ticks;
 use servo_core::{Cron, EvaluationId, EventId, RunId, ScheduleId, Timestamp};
 
-use super::SharedMap;
+use super::named::{Defined, NamedMap, States};
+use super::{Due, Recent, RestoreError, State};
 use crate::definitions::{IfRunning, ScheduleDef};
-use crate::lifecycle::{AutomationStatus, Origin};
+use crate::fold::{self, At};
 use crate::rows::{Json, ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow};
-
-/// Failures in a row after which the status says so.
-pub(crate) const ERROR_AFTER: u32 = 3;
 
 /// Expressions whose ticks are kept ready.
 const READY_EXPRESSIONS: usize = 1_024;
 
-/// A schedule that is or was defined.
+/// A schedule that is or was defined. Its failures are ticks and evaluations that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Schedule {
-    pub id: ScheduleId,
-    pub name: Arc<str>,
-    pub origin: Origin,
-    pub definition: Arc<ScheduleDef>,
-    /// The event that made the definition, or removed the schedule.
-    pub definition_version: EventId,
-    pub created_at: Timestamp,
-    pub defined_at: Timestamp,
-    pub removed_at: Option<Timestamp>,
-    pub paused: bool,
-    /// Counts definitions, pauses and resumptions.
-    pub state_version: u64,
+    pub defined: Defined<ScheduleId, ScheduleDef>,
     /// Ticks up to this time are not made any more.
     pub ticks_after: Timestamp,
     pub last_scheduled_for: Option<Timestamp>,
@@ -41,9 +28,6 @@ pub struct Schedule {
     pub last_run_key: Option<Arc<str>>,
     pub last_run_id: Option<RunId>,
     pub next_tick_at: Option<Timestamp>,
-    /// Ticks and evaluations that failed in a row.
-    pub failures: u32,
-    pub last_error: Option<String>,
     /// Evaluations of the next tick that have failed.
     pub attempts: u32,
     /// When a failed evaluation is tried again.
@@ -52,8 +36,6 @@ pub struct Schedule {
     pub evaluating: Option<PendingTick>,
     /// Runs of its ticks that have not ended.
     pub active: BTreeSet<RunId>,
-    /// The event that last changed its state.
-    pub version: EventId,
 }
 
 /// A call for a tick that a worker was asked for and has not answered.
@@ -70,17 +52,6 @@ pub struct PendingTick {
 }
 
 impl Schedule {
-    /// Whether it ticks, waits or fails.
-    pub fn status(&self) -> AutomationStatus {
-        if self.paused {
-            AutomationStatus::Paused
-        } else if self.failures >= ERROR_AFTER {
-            AutomationStatus::Error
-        } else {
-            AutomationStatus::Active
-        }
-    }
-
     /// When a controller has something to do for it.
     pub(crate) fn due_at(&self) -> Option<Timestamp> {
         if let Some(evaluating) = &self.evaluating {
@@ -138,93 +109,46 @@ impl Schedule {
 
     fn restore(row: ScheduleDefinitionRow, state: ScheduleStateRow) -> Self {
         Self {
-            id: row.schedule_id,
-            name: row.name.into(),
-            origin: row.origin,
-            definition: row.definition.0,
-            definition_version: row.row_version,
-            created_at: row.created_at,
-            defined_at: row.defined_at,
-            removed_at: row.removed_at,
-            paused: state.paused,
-            state_version: state.state_version,
+            defined: Defined {
+                id: row.schedule_id,
+                name: row.name.into(),
+                origin: row.origin,
+                definition: row.definition.0,
+                definition_version: row.row_version,
+                created_at: row.created_at,
+                defined_at: row.defined_at,
+                removed_at: row.removed_at,
+                paused: state.paused,
+                state_version: state.state_version,
+                failures: state.failures,
+                last_error: state.last_error,
+                version: state.row_version,
+            },
             ticks_after: state.ticks_after,
             last_scheduled_for: state.last_scheduled_for,
             last_tick_id: state.last_tick_id.map(Into::into),
             last_run_key: state.last_run_key.map(Into::into),
             last_run_id: state.last_run_id,
             next_tick_at: state.next_tick_at,
-            failures: state.failures,
-            last_error: state.last_error,
             attempts: state.attempts,
             retry_at: state.retry_at,
             evaluating: state.evaluating.map(|evaluating| evaluating.0),
             active: BTreeSet::new(),
-            version: state.row_version,
         }
     }
 }
 
-/// The schedules of a workspace. Removed ones stay, so that one that returns keeps its id.
+/// The schedules of a workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schedules {
-    by_id: SharedMap<ScheduleId, Arc<Schedule>>,
-    names: SharedMap<Arc<str>, ScheduleId>,
+    pub(super) named: NamedMap<Schedule>,
     /// The newest ticks of all of them, by event.
-    ticks: SharedMap<EventId, Arc<ScheduleTickRow>>,
+    pub(crate) ticks: Recent<EventId, ScheduleTickRow>,
     /// Ticks of expressions in zones, computed once. Not part of the state: they follow from the text.
     ready: Arc<BTreeMap<(String, String), Arc<Ticks>>>,
 }
 
 impl Schedules {
-    /// How many there are, with those that were removed.
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
-    }
-
-    pub(crate) fn get(&self, id: ScheduleId) -> Option<&Arc<Schedule>> {
-        self.by_id.get(&id)
-    }
-
-    /// A schedule by its name, or by its id. Removed ones are found too.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Schedule>> {
-        let by_id = || name.parse().ok();
-        self.by_id.get(&self.names.get(name).copied().or_else(by_id)?)
-    }
-
-    /// All of them, by name. Removed ones are among them.
-    pub(crate) fn by_name(&self) -> impl DoubleEndedIterator<Item = &Arc<Schedule>> {
-        self.names.values().filter_map(|id| self.by_id.get(id))
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<Schedule>> {
-        self.by_id.values()
-    }
-
-    pub(crate) fn insert(&mut self, schedule: Schedule) {
-        self.names.insert(schedule.name.clone(), schedule.id);
-        self.by_id.insert(schedule.id, Arc::new(schedule));
-    }
-
-    pub(crate) fn get_mut(&mut self, id: ScheduleId) -> Option<&mut Schedule> {
-        self.by_id.get_mut(&id).map(Arc::make_mut)
-    }
-
-    /// The newest ticks, by event.
-    pub(crate) fn ticks(&self) -> &SharedMap<EventId, Arc<ScheduleTickRow>> {
-        &self.ticks
-    }
-
-    /// Adds a tick; gives back the oldest if there are too many.
-    pub(crate) fn add_tick(&mut self, row: ScheduleTickRow, limit: usize) -> Option<Arc<ScheduleTickRow>> {
-        self.ticks.insert(row.row_version, Arc::new(row));
-        if self.ticks.len() <= limit.max(1) {
-            return None;
-        }
-        let oldest = *self.ticks.keys().next()?;
-        self.ticks.remove(&oldest)
-    }
-
     /// The ticks of a definition; why there are none if its texts make no sense to this version.
     pub(crate) fn ticks_of(&self, definition: &ScheduleDef) -> Result<Arc<Ticks>, String> {
         let key = (definition.cron.clone(), definition.zone().to_owned());
@@ -250,38 +174,29 @@ impl Schedules {
     }
 
     pub(super) fn definition_rows(&self) -> Vec<ScheduleDefinitionRow> {
-        self.by_id.values().map(|schedule| schedule.definition_row()).collect()
+        self.values().map(|schedule| schedule.definition_row()).collect()
     }
 
     pub(super) fn state_rows(&self) -> Vec<ScheduleStateRow> {
-        self.by_id.values().map(|schedule| schedule.state_row()).collect()
+        self.values().map(|schedule| schedule.state_row()).collect()
     }
 
     pub(super) fn tick_rows(&self) -> Vec<ScheduleTickRow> {
-        let mut rows: Vec<_> = self.ticks.values().map(|row| ScheduleTickRow::clone(row)).collect();
-        rows.sort_by(|a, b| a.tick_id.cmp(&b.tick_id));
-        rows
+        self.ticks.sorted_by(|a, b| a.tick_id.cmp(&b.tick_id))
     }
 
     pub(super) fn restore(
         definitions: Vec<ScheduleDefinitionRow>,
         states: Vec<ScheduleStateRow>,
         ticks: Vec<ScheduleTickRow>,
-    ) -> Result<Self, super::RestoreError> {
-        let mut states: BTreeMap<ScheduleId, ScheduleStateRow> =
-            states.into_iter().map(|row| (row.schedule_id, row)).collect();
-        let mut schedules = Self::default();
+    ) -> Result<Self, RestoreError> {
+        let mut schedules = Self { ticks: Recent::of(ticks, |row| row.row_version), ..Self::default() };
+        let mut states =
+            States::of(["schedule_definitions", "schedule_state"], states, |row| row.schedule_id);
         for row in definitions {
-            let state = states.remove(&row.schedule_id).ok_or_else(|| super::RestoreError {
-                table: "schedule_definitions",
-                key: row.schedule_id.to_string(),
-                problem: "it is not in table schedule_state".to_owned(),
-            })?;
+            let state = states.take(row.schedule_id)?;
             schedules.insert(Schedule::restore(row, state));
         }
-        let mut ticks: Vec<_> = ticks.into_iter().map(|row| (row.row_version, Arc::new(row))).collect();
-        ticks.sort_by_key(|(version, _)| *version);
-        schedules.ticks = ticks.into_iter().collect();
         Ok(schedules)
     }
 }
@@ -289,4 +204,81 @@ impl Schedules {
 fn ticks(definition: &ScheduleDef) -> Result<Arc<Ticks>, String> {
     let cron = Cron::parse(&definition.cron).map_err(|error| error.to_string())?;
     cron.in_zone(definition.zone()).map(Arc::new).map_err(|error| error.to_string())
+}
+
+impl State {
+    /// A schedule by its name or its id, unless it was removed.
+    pub fn schedule(&self, name: &str) -> Option<&Schedule> {
+        self.schedules.live(name)
+    }
+
+    /// The id of a schedule that is or was there, by its name or its id.
+    pub fn schedule_id(&self, name: &str) -> Option<ScheduleId> {
+        self.schedules.id(name)
+    }
+
+    /// The schedules that are there, by name.
+    pub fn schedules(&self) -> impl DoubleEndedIterator<Item = &Schedule> {
+        self.schedules.iter_live()
+    }
+
+    /// The next ticks of a schedule after a time, at most so many; why there are none if its texts cannot be read.
+    pub fn next_ticks(
+        &self,
+        schedule: &Schedule,
+        after: Timestamp,
+        count: usize,
+    ) -> Result<Vec<Timestamp>, String> {
+        let ticks = self.schedules.ticks_of(&schedule.definition)?;
+        Ok(std::iter::successors(ticks.next(after), |last| ticks.next(*last)).take(count).collect())
+    }
+
+    /// The newest ticks of all schedules, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_ticks(&self) -> impl Iterator<Item = &ScheduleTickRow> {
+        let left = self.changes.ended_ticks.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.schedules.ticks.newest_first().chain(left)
+    }
+
+    /// Adds a schedule with its index.
+    pub(crate) fn add_schedule(&mut self, schedule: Schedule) {
+        let id = schedule.id;
+        self.index.replace_due(Due::Schedule(id), None, schedule.due_at());
+        self.schedules.insert(schedule);
+        self.changes.schedules.insert(id);
+        self.changes.schedule_definitions.insert(id);
+    }
+
+    /// Changes a schedule through its index.
+    pub(crate) fn change_schedule(
+        &mut self,
+        id: ScheduleId,
+        version: EventId,
+        change: impl FnOnce(&mut Schedule),
+    ) {
+        let Some(schedule) = self.schedules.get_mut(id) else { return };
+        let (before, definition) = (schedule.due_at(), schedule.definition_version);
+        let status = schedule.status();
+        change(schedule);
+        schedule.version = schedule.version.max(version);
+        if schedule.definition_version != definition {
+            self.changes.schedule_definitions.insert(id);
+        }
+        self.changes.schedules.insert(id);
+        let has_other_status = schedule.status() != status;
+        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+        if has_other_status {
+            let at = At { id: version, time: self.head.last_event_at };
+            fold::incidents::schedule_changed(self, at, id, status);
+        }
+    }
+
+    /// Changes which runs of a schedule are active: follows from the runs, so that no row of it changes.
+    pub(crate) fn change_schedule_runs(&mut self, id: ScheduleId, change: impl FnOnce(&mut BTreeSet<RunId>)) {
+        let Some(schedule) = self.schedules.get_mut(id) else { return };
+        let before = schedule.due_at();
+        change(&mut schedule.active);
+        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
 }

@@ -6,41 +6,29 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, EvaluationId, EventId, RunId, SensorId, Timestamp};
 
-use super::schedules::ERROR_AFTER;
-use super::{Messages, SharedMap, State};
+use super::named::{Defined, NamedMap, States};
+use super::{Due, Messages, Recent, RestoreError, State};
 use crate::definitions::SensorDef;
+use crate::evaluation::{Evaluation, Subject};
 use crate::event::{RunSource, SensorTrigger};
-use crate::lifecycle::{AutomationStatus, Origin, SensorKind};
+use crate::fold::{self, At};
+use crate::lifecycle::SensorKind;
 use crate::rows::{Json, SensorDefinitionRow, SensorEvalRow, SensorMessageRow, SensorStateRow};
 
 /// Messages that may wait for one sensor.
 pub(crate) const MAX_WAITING: usize = 10_000;
 
-/// A sensor that is or was defined.
+/// A sensor that is or was defined. Its state version counts cursors, too; its failures are evaluations that failed.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct Sensor {
-    pub id: SensorId,
-    pub name: Arc<str>,
-    pub origin: Origin,
-    pub definition: Arc<SensorDef>,
-    /// The event that made the definition, or removed the sensor.
-    pub definition_version: EventId,
-    pub created_at: Timestamp,
-    pub defined_at: Timestamp,
-    pub removed_at: Option<Timestamp>,
-    pub paused: bool,
-    /// Counts definitions, pauses, resumptions and cursors.
-    pub state_version: u64,
+    pub defined: Defined<SensorId, SensorDef>,
     pub cursor: Option<Arc<str>>,
     pub last_evaluation_at: Option<Timestamp>,
     pub last_eval_id: Option<Arc<str>>,
     pub last_run_id: Option<RunId>,
     /// When it is evaluated next; none unless it polls.
     pub next_evaluation_at: Option<Timestamp>,
-    /// Evaluations that failed in a row.
-    pub failures: u32,
-    pub last_error: Option<String>,
     /// The call that a worker is asked for.
     pub evaluating: Option<PendingEvaluation>,
     /// Assets that were made since it last requested something, by partition.
@@ -50,8 +38,6 @@ pub struct Sensor {
     /// Messages that were left out because too many wait.
     pub messages_dropped: u64,
     pub changed_at: Timestamp,
-    /// The event that last changed its state.
-    pub version: EventId,
 }
 
 /// A call that a worker was asked for and has not answered.
@@ -71,34 +57,7 @@ pub struct PendingEvaluation {
     pub deadline: Timestamp,
 }
 
-impl State {
-    /// The name of the schedule or sensor that a run comes from, if it is known; also of one that was removed.
-    pub fn source_name(&self, source: &RunSource) -> Option<Arc<str>> {
-        match source {
-            RunSource::Schedule { id, .. } => self.schedules.find(id).map(|schedule| schedule.name.clone()),
-            RunSource::Sensor { id, .. } => self.sensors.find(id).map(|sensor| sensor.name.clone()),
-            RunSource::Manual
-            | RunSource::Api
-            | RunSource::Retry { .. }
-            | RunSource::Backfill { .. }
-            | RunSource::Condition { .. }
-            | RunSource::Unknown(_) => None,
-        }
-    }
-}
-
 impl Sensor {
-    /// Whether it is evaluated, waits or fails.
-    pub fn status(&self) -> AutomationStatus {
-        if self.paused {
-            AutomationStatus::Paused
-        } else if self.failures >= ERROR_AFTER {
-            AutomationStatus::Error
-        } else {
-            AutomationStatus::Active
-        }
-    }
-
     /// When a controller has something to do for it.
     pub(crate) fn due_at(&self) -> Option<Timestamp> {
         if let Some(evaluating) = &self.evaluating {
@@ -164,40 +123,41 @@ impl Sensor {
 
     fn restore(row: SensorDefinitionRow, state: SensorStateRow) -> Self {
         Self {
-            id: row.sensor_id,
-            name: row.name.into(),
-            origin: row.origin,
-            definition: row.definition.0,
-            definition_version: row.row_version,
-            created_at: row.created_at,
-            defined_at: row.defined_at,
-            removed_at: row.removed_at,
-            paused: state.paused,
-            state_version: state.state_version,
+            defined: Defined {
+                id: row.sensor_id,
+                name: row.name.into(),
+                origin: row.origin,
+                definition: row.definition.0,
+                definition_version: row.row_version,
+                created_at: row.created_at,
+                defined_at: row.defined_at,
+                removed_at: row.removed_at,
+                paused: state.paused,
+                state_version: state.state_version,
+                failures: state.failures,
+                last_error: state.last_error,
+                version: state.row_version,
+            },
             cursor: state.cursor.map(Into::into),
             last_evaluation_at: state.last_evaluation_at,
             last_eval_id: state.last_eval_id.map(Into::into),
             last_run_id: state.last_run_id,
             next_evaluation_at: state.next_evaluation_at,
-            failures: state.failures,
-            last_error: state.last_error,
             evaluating: state.evaluating.map(|evaluating| evaluating.0),
             seen: Arc::new(state.seen.0),
             messages: Messages::default(),
             messages_dropped: state.messages_dropped,
             changed_at: state.changed_at,
-            version: state.row_version,
         }
     }
 }
 
-/// The sensors of a workspace. Removed ones stay, so that one that returns keeps its id.
+/// The sensors of a workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sensors {
-    by_id: SharedMap<SensorId, Arc<Sensor>>,
-    names: SharedMap<Arc<str>, SensorId>,
+    pub(super) named: NamedMap<Sensor>,
     /// The newest evaluations of all of them, by event.
-    evals: SharedMap<EventId, Arc<SensorEvalRow>>,
+    pub(crate) evals: Recent<EventId, SensorEvalRow>,
     /// Those that watch an asset. Follows from the definitions.
     watching: Arc<BTreeMap<AssetKey, BTreeSet<SensorId>>>,
     /// Those that wait for ends of runs. Follows from the definitions.
@@ -205,44 +165,15 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
-    /// How many there are, with those that were removed.
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
-    }
-
-    pub(crate) fn get(&self, id: SensorId) -> Option<&Arc<Sensor>> {
-        self.by_id.get(&id)
-    }
-
-    /// A sensor by its name, or by its id. Removed ones are found too.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Sensor>> {
-        let by_id = || name.parse().ok();
-        self.by_id.get(&self.names.get(name).copied().or_else(by_id)?)
-    }
-
-    /// All of them, by name. Removed ones are among them.
-    pub(crate) fn by_name(&self) -> impl DoubleEndedIterator<Item = &Arc<Sensor>> {
-        self.names.values().filter_map(|id| self.by_id.get(id))
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<Sensor>> {
-        self.by_id.values()
-    }
-
     pub(crate) fn insert(&mut self, sensor: Sensor) {
         let id = sensor.id;
-        self.names.insert(sensor.name.clone(), id);
-        self.by_id.insert(id, Arc::new(sensor));
+        self.named.insert(sensor);
         self.watch(id);
-    }
-
-    pub(crate) fn get_mut(&mut self, id: SensorId) -> Option<&mut Sensor> {
-        self.by_id.get_mut(&id).map(Arc::make_mut)
     }
 
     /// Notes what a sensor waits for, after its definition has changed.
     pub(crate) fn watch(&mut self, id: SensorId) {
-        let Some(sensor) = self.by_id.get(&id) else { return };
+        let Some(sensor) = self.named.get(id) else { return };
         let is_there = sensor.removed_at.is_none();
         let on = sensor.definition.on.iter().filter(|_| is_there);
         let on: BTreeSet<AssetKey> = on.filter_map(|text| AssetKey::parse(text).ok()).collect();
@@ -277,31 +208,16 @@ impl Sensors {
         self.of_runs.iter().copied().collect()
     }
 
-    /// The newest evaluations, by event.
-    pub(crate) fn evals(&self) -> &SharedMap<EventId, Arc<SensorEvalRow>> {
-        &self.evals
-    }
-
-    /// Adds an evaluation; gives back the oldest if there are too many.
-    pub(crate) fn add_eval(&mut self, row: SensorEvalRow, limit: usize) -> Option<Arc<SensorEvalRow>> {
-        self.evals.insert(row.row_version, Arc::new(row));
-        if self.evals.len() <= limit.max(1) {
-            return None;
-        }
-        let oldest = *self.evals.keys().next()?;
-        self.evals.remove(&oldest)
-    }
-
     pub(super) fn definition_rows(&self) -> Vec<SensorDefinitionRow> {
-        self.by_id.values().map(|sensor| sensor.definition_row()).collect()
+        self.values().map(|sensor| sensor.definition_row()).collect()
     }
 
     pub(super) fn state_rows(&self) -> Vec<SensorStateRow> {
-        self.by_id.values().map(|sensor| sensor.state_row()).collect()
+        self.values().map(|sensor| sensor.state_row()).collect()
     }
 
     pub(super) fn message_rows(&self) -> Vec<SensorMessageRow> {
-        let waiting = self.by_id.values().flat_map(|sensor| sensor.messages.values());
+        let waiting = self.values().flat_map(|sensor| sensor.messages.values());
         let mut rows: Vec<_> = waiting.map(|row| SensorMessageRow::clone(row)).collect();
         rows.sort_by(|a, b| (a.sensor_id, &a.message_id).cmp(&(b.sensor_id, &b.message_id)));
         rows
@@ -313,14 +229,12 @@ impl Sensors {
         event: EventId,
         message: &Arc<str>,
     ) -> Option<SensorMessageRow> {
-        let found = self.by_id.get(&id)?.messages.get(&(event, message.clone()))?;
+        let found = self.get(id)?.messages.get(&(event, message.clone()))?;
         Some(SensorMessageRow::clone(found))
     }
 
     pub(super) fn eval_rows(&self) -> Vec<SensorEvalRow> {
-        let mut rows: Vec<_> = self.evals.values().map(|row| SensorEvalRow::clone(row)).collect();
-        rows.sort_by(|a, b| a.eval_id.cmp(&b.eval_id));
-        rows
+        self.evals.sorted_by(|a, b| a.eval_id.cmp(&b.eval_id))
     }
 
     pub(super) fn restore(
@@ -328,26 +242,102 @@ impl Sensors {
         states: Vec<SensorStateRow>,
         messages: Vec<SensorMessageRow>,
         evals: Vec<SensorEvalRow>,
-    ) -> Result<Self, super::RestoreError> {
-        let mut states: BTreeMap<SensorId, SensorStateRow> =
-            states.into_iter().map(|row| (row.sensor_id, row)).collect();
+    ) -> Result<Self, RestoreError> {
         let mut waiting: BTreeMap<SensorId, Messages> = BTreeMap::new();
         for row in messages {
             waiting.entry(row.sensor_id).or_default().put(row);
         }
-        let mut sensors = Self::default();
+        let mut sensors = Self { evals: Recent::of(evals, |row| row.row_version), ..Self::default() };
+        let mut states = States::of(["sensor_definitions", "sensor_state"], states, |row| row.sensor_id);
         for row in definitions {
-            let state = states.remove(&row.sensor_id).ok_or_else(|| super::RestoreError {
-                table: "sensor_definitions",
-                key: row.sensor_id.to_string(),
-                problem: "it is not in table sensor_state".to_owned(),
-            })?;
+            let state = states.take(row.sensor_id)?;
             let messages = waiting.remove(&row.sensor_id).unwrap_or_default();
             sensors.insert(Sensor { messages, ..Sensor::restore(row, state) });
         }
-        let mut evals: Vec<_> = evals.into_iter().map(|row| (row.row_version, Arc::new(row))).collect();
-        evals.sort_by_key(|(version, _)| *version);
-        sensors.evals = evals.into_iter().collect();
         Ok(sensors)
+    }
+}
+
+impl State {
+    /// A sensor by its name or its id, unless it was removed.
+    pub fn sensor(&self, name: &str) -> Option<&Sensor> {
+        self.sensors.live(name)
+    }
+
+    /// The id of a sensor that is or was there, by its name or its id.
+    pub fn sensor_id(&self, name: &str) -> Option<SensorId> {
+        self.sensors.id(name)
+    }
+
+    /// The sensors that are there, by name.
+    pub fn sensors(&self) -> impl DoubleEndedIterator<Item = &Sensor> {
+        self.sensors.iter_live()
+    }
+
+    /// The newest evaluations of all sensors, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_evals(&self) -> impl Iterator<Item = &SensorEvalRow> {
+        let left = self.changes.ended_evals.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.sensors.evals.newest_first().chain(left)
+    }
+
+    /// Whether a result of a call would still count.
+    pub fn waits_for(&self, evaluation: &Evaluation) -> bool {
+        let id = evaluation.evaluation_id;
+        match evaluation.subject {
+            Subject::Schedule(schedule) => {
+                let pending = self.schedules.get(schedule).and_then(|schedule| schedule.evaluating.as_ref());
+                pending.is_some_and(|pending| pending.evaluation_id == id)
+            }
+            Subject::Sensor(sensor) => {
+                let pending = self.sensors.get(sensor).and_then(|sensor| sensor.evaluating.as_ref());
+                pending.is_some_and(|pending| pending.evaluation_id == id)
+            }
+        }
+    }
+
+    /// Adds a sensor with its indexes.
+    pub(crate) fn add_sensor(&mut self, sensor: Sensor) {
+        let id = sensor.id;
+        self.index.replace_due(Due::Sensor(id), None, sensor.due_at());
+        self.sensors.insert(sensor);
+        self.changes.sensors.insert(id);
+        self.changes.sensor_definitions.insert(id);
+    }
+
+    /// Changes a sensor through its indexes.
+    pub(crate) fn change_sensor(&mut self, id: SensorId, at: At, change: impl FnOnce(&mut Sensor)) {
+        let Some(sensor) = self.sensors.get_mut(id) else { return };
+        let (before, definition) = (sensor.due_at(), sensor.definition_version);
+        let status = sensor.status();
+        change(sensor);
+        sensor.version = sensor.version.max(at.id);
+        sensor.changed_at = at.time;
+        let (after, is_defined_anew) = (sensor.due_at(), sensor.definition_version != definition);
+        let has_other_status = sensor.status() != status;
+        self.changes.sensors.insert(id);
+        self.index.replace_due(Due::Sensor(id), before, after);
+        if is_defined_anew {
+            self.changes.sensor_definitions.insert(id);
+            self.sensors.watch(id);
+        }
+        if has_other_status {
+            fold::incidents::sensor_changed(self, at, id, status);
+        }
+    }
+
+    /// The name of the schedule or sensor that a run comes from, if it is known; also of one that was removed.
+    pub fn source_name(&self, source: &RunSource) -> Option<Arc<str>> {
+        match source {
+            RunSource::Schedule { id, .. } => self.schedules.find(id).map(|schedule| schedule.name.clone()),
+            RunSource::Sensor { id, .. } => self.sensors.find(id).map(|sensor| sensor.name.clone()),
+            RunSource::Manual
+            | RunSource::Api
+            | RunSource::Retry { .. }
+            | RunSource::Backfill { .. }
+            | RunSource::Condition { .. }
+            | RunSource::Unknown(_) => None,
+        }
     }
 }

@@ -45,8 +45,9 @@ impl<T> SharedVec<T> {
 
     /// How many items at the beginning `is_before` holds for.
     pub fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
-        let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(&is_before));
-        chunk * CHUNK + self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(is_before))
+        let full = self.chunks.partition_point(|chunk| chunk.last().is_some_and(&is_before));
+        // All items may be before, and the last chunk need not be full.
+        self.chunks.get(full).map_or(self.len(), |chunk| full * CHUNK + chunk.partition_point(is_before))
     }
 
     /// Position of the item that `compare` says is equal to what is sought. Items are sorted by it.

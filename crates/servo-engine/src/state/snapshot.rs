@@ -260,18 +260,17 @@ pub(super) fn take(state: &mut State) -> Delta {
     let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
     let settings = changes.settings.iter().filter_map(|name| state.changed_settings.row(name));
     let pauses = changes.pauses.iter().filter_map(|scope| state.pauses.row(scope));
-    let asset_states = changes.asset_states.iter().filter_map(|asset| state.asset_states.row(asset));
     let schedules = changes.schedules.iter().filter_map(|id| state.schedules.get(*id));
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
-    let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
+    let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks.get(id));
     let ticks = ticks.map(|row| row.as_ref().clone());
     let sensors = changes.sensors.iter().filter_map(|id| state.sensors.get(*id));
     let sensing = changes.sensor_definitions.iter().filter_map(|id| state.sensors.get(*id));
-    let evals = changes.evals.iter().filter_map(|id| state.sensors.evals().get(id));
+    let evals = changes.evals.iter().filter_map(|id| state.sensors.evals.get(id));
     let evals = evals.map(|row| row.as_ref().clone());
     let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
     let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
-    let evaluations = changes.evaluations.iter().filter_map(|id| state.conditions.evaluations().get(id));
+    let evaluations = changes.evaluations.iter().filter_map(|id| state.conditions.evaluations.get(id));
     let evaluations = evaluations.map(|row| row.as_ref().clone());
     // Those that are empty here are filled below.
     let mut delta = Delta {
@@ -284,7 +283,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         timers: Vec::new(),
         outbox: Vec::new(),
         asset_definitions: definitions.collect(),
-        asset_states: asset_states.collect(),
+        asset_states: Vec::new(),
         partition_status: Vec::new(),
         partition_undo: Vec::new(),
         asset_renames: Vec::new(),
@@ -344,6 +343,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             run_key_conflicts: changes.conflicts.iter().cloned().collect(),
             audit: changes.audit.into_vec(),
             materialization_inputs: changes.inputs.into_vec(),
+            check_results: changes.checks.into_vec(),
             ..changes.appended
         },
     };
@@ -363,6 +363,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.conditions.request_row(&asset, partition.as_ref()) {
             Some(row) => delta.condition_requests.push(row),
             None => delta.gone.condition_requests.push((asset, partition)),
+        }
+    }
+    for asset in changes.asset_states {
+        match state.asset_states.row(&asset) {
+            Some(row) => delta.asset_states.push(row),
+            None => delta.gone.asset_states.push(asset),
         }
     }
     for (asset, key) in changes.statuses {

@@ -3,6 +3,7 @@
 mod keys;
 mod packed;
 mod slots;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use servo_core::{AssetKey, EventId, PartitionKey};
 
 use self::keys::{Keys, KeysBuilder};
 use self::slots::Slots;
+pub use self::stored::PackedStatuses;
 use super::RestoreError;
 use super::code_versions::CodeVersions;
 use super::partition_status::{
@@ -218,8 +220,19 @@ impl Statuses {
         partition: Option<&PartitionKey>,
         status: PartitionStatus,
     ) {
-        let asset = self.asset_mut(asset);
         let event = status.last_attempt().event_id;
+        self.set(asset, partition, status, event);
+    }
+
+    /// The same, noted as changed by an event.
+    fn set(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        status: PartitionStatus,
+        event: EventId,
+    ) {
+        let asset = self.asset_mut(asset);
         match asset.index.get(text(partition)).map(|at| at as usize) {
             Some(at) => {
                 let before = asset.statuses.look(at).status();
@@ -366,7 +379,18 @@ pub struct RestoredStatuses {
     /// The asset of the last row. Rows come by asset, so that one is looked up only when it changes.
     current: Option<(AssetKey, Restored)>,
     assets: BTreeMap<AssetKey, Restored>,
+    later: Vec<LaterChange>,
     problem: Option<RestoreError>,
+}
+
+/// A change of a status that was restored.
+#[derive(Debug)]
+struct LaterChange {
+    asset: AssetKey,
+    partition: Option<PartitionKey>,
+    row: Option<PartitionStatusRow>,
+    /// Whether what was there before has come to an end.
+    is_new: bool,
 }
 
 impl RestoredStatuses {
@@ -379,17 +403,37 @@ impl RestoredStatuses {
                 return;
             }
         };
-        if self.current.as_ref().is_none_or(|(asset, _)| *asset != row.asset_key) {
-            self.assets.extend(self.current.take());
-            let known = self.assets.remove(&row.asset_key).unwrap_or_default();
-            self.current = Some((row.asset_key.clone(), known));
-        }
-        let Some((_, Restored { index, statuses, counts, changed })) = &mut self.current else { return };
+        let Restored { index, statuses, counts, changed } = self.of(&row.asset_key);
         *counts.of(status.status()) += 1;
-        let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
-        changed.note(statuses.len(), row.row_version.max(since));
+        changed.note(statuses.len(), status.changed_at());
         index.push(text(row.partition_key.as_ref()), position(statuses.len()));
         statuses.restore(status);
+    }
+
+    /// Notes that a partition has changed since: it has another row if that is not older, or none. `is_new` if what it
+    /// had before has come to an end.
+    pub fn change(
+        &mut self,
+        (asset, partition): (AssetKey, Option<PartitionKey>),
+        row: Option<PartitionStatusRow>,
+        is_new: bool,
+    ) {
+        self.later.push(LaterChange { asset, partition, row, is_new });
+    }
+
+    /// The rows of all of them.
+    pub fn into_rows(self) -> Result<Vec<PartitionStatusRow>, RestoreError> {
+        Ok(self.finish()?.rows())
+    }
+
+    fn of(&mut self, asset: &AssetKey) -> &mut Restored {
+        if self.current.as_ref().is_some_and(|(current, _)| current != asset) {
+            self.assets.extend(self.current.take());
+        }
+        let known = &mut self.assets;
+        let current =
+            self.current.get_or_insert_with(|| (asset.clone(), known.remove(asset).unwrap_or_default()));
+        &mut current.1
     }
 
     /// All of them; the first that does not fit, if there is one.
@@ -403,7 +447,21 @@ impl RestoredStatuses {
             (key, Arc::new(AssetPartitions { index, statuses, counts, changed, ..rest }))
         };
         let assets = self.assets.into_iter().map(asset).collect();
-        Ok(Statuses { assets, code_versions: self.code_versions })
+        let mut statuses = Statuses { assets, code_versions: self.code_versions };
+        for LaterChange { asset, partition, row, is_new } in self.later {
+            let known = statuses.get(&asset, partition.as_ref());
+            let known = known.filter(|_| !is_new).map(|known| known.last_attempt().event_id);
+            match row {
+                Some(row) if known.is_none_or(|known| row.row_version >= known) => {
+                    let status = restore(&row, &mut statuses.code_versions)?;
+                    let event = status.changed_at();
+                    statuses.set(&asset, partition.as_ref(), status, event);
+                }
+                None if is_new => drop(statuses.remove(&asset, partition.as_ref())),
+                Some(_) | None => {}
+            }
+        }
+        Ok(statuses)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One task of a run.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,53 @@ pub struct PastAttempt {
     pub usage: Option<Usage>,
 }
 
+/// Where a task is. Whoever has a task reads it, and only the transitions of the task change it, so that there is none
+/// that is running without a worker.
+///
+/// ```
+/// fn is_running(task: &servo_engine::Task) -> bool {
+///     task.state == servo_engine::TaskState::Running
+/// }
+/// ```
+///
+/// ```compile_fail
+/// fn run_without_a_worker(task: &mut servo_engine::Task) {
+///     task.state = servo_engine::TaskState::Running;
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskPhase {
+    /// Where it is.
+    pub state: TaskState,
+    /// Why it is there.
+    pub reason: TransitionReason,
+    /// Since when.
+    pub transition_at: Timestamp,
+    /// The newest attempt as a worker executes it, or has; none before one began it.
+    pub execution: Option<Execution>,
+}
+
+impl TaskPhase {
+    /// The phase that rows say; none if it cannot be.
+    pub(crate) fn restore(
+        state: TaskState,
+        reason: TransitionReason,
+        transition_at: Timestamp,
+        execution: Option<Execution>,
+    ) -> Option<Self> {
+        let is_possible = state != TaskState::Running || execution.is_some();
+        is_possible.then_some(Self { state, reason, transition_at, execution })
+    }
+}
+
+impl Deref for Task {
+    type Target = TaskPhase;
+
+    fn deref(&self) -> &TaskPhase {
+        &self.phase
+    }
+}
+
 /// One task of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -79,12 +127,8 @@ pub struct Task {
     pub key: TaskKey,
     /// How it runs.
     pub options: Arc<TaskOptions>,
-    /// Where it is.
-    pub state: TaskState,
-    /// Why it is there.
-    pub reason: TransitionReason,
-    /// When it was created.
-    pub transition_at: Timestamp,
+    /// Where it is; read as if it were part of the task.
+    phase: TaskPhase,
     /// Number of the newest attempt; 0 before the first.
     pub attempt: u32,
     /// Token of the newest attempt.
@@ -109,8 +153,6 @@ pub struct Task {
     pub voided: Arc<[AssetKey]>,
     /// When the queue took the newest attempt.
     pub dispatched_at: Option<Timestamp>,
-    /// The newest attempt as a worker executes it; none before one began it.
-    pub execution: Option<Execution>,
     /// When it ended for good.
     pub finished_at: Option<Timestamp>,
     /// The event that ended it; if it was skipped, that of the failure.
@@ -151,17 +193,27 @@ impl Task {
         at: Timestamp,
         version: EventId,
     ) -> Self {
+        let (state, reason) = (TaskState::Planned, TransitionReason::Planned);
+        let phase = TaskPhase { state, reason, transition_at: at, execution: None };
+        Self { deps_total, ..Self::of_phase(key, options, phase, version) }
+    }
+
+    /// A task of which nothing is known but where it is.
+    pub(crate) fn of_phase(
+        key: TaskKey,
+        options: Arc<TaskOptions>,
+        phase: TaskPhase,
+        version: EventId,
+    ) -> Self {
         Self {
             key,
             options,
-            state: TaskState::Planned,
-            reason: TransitionReason::Planned,
-            transition_at: at,
+            phase,
             attempt: 0,
             attempt_id: None,
             failures: 0,
             interruptions: 0,
-            deps_total,
+            deps_total: 0,
             deps_satisfied: 0,
             deps_satisfied_at: None,
             ready_at: None,
@@ -169,7 +221,6 @@ impl Task {
             inputs_as_of: None,
             voided: Arc::default(),
             dispatched_at: None,
-            execution: None,
             finished_at: None,
             finished_event: None,
             retry_at: None,
@@ -210,6 +261,11 @@ impl Task {
             | TaskState::Failed
             | TaskState::Succeeded => false,
         }
+    }
+
+    /// The attempt that leads the call which the newest attempt is part of; none if it leads, or is called alone.
+    pub(crate) fn leader(&self) -> Option<AttemptId> {
+        self.provenance.call.filter(|leader| self.attempt_id != Some(*leader))
     }
 
     /// The assets that it makes, that of its key first.
@@ -294,8 +350,40 @@ impl Task {
     /// A worker begins the newest attempt: the one way to be running.
     pub(crate) fn start(&mut self, worker: Arc<str>, at: Timestamp) {
         self.set_outbox(OutboxStatus::Acked);
-        self.execution = Some(Execution { worker, started_at: at, heartbeat_at: at, progress: None });
+        self.phase.execution = Some(Execution { worker, started_at: at, heartbeat_at: at, progress: None });
         self.transition(TaskState::Running, TransitionReason::ExecutionStarted, at);
+    }
+
+    /// Gets another attempt, which nobody executes yet. It waits to be handed out.
+    pub(crate) fn begin_attempt(&mut self, attempt: u32, attempt_id: AttemptId) {
+        debug_assert!(self.state == TaskState::Ready, "an attempt is given to a task that is ready");
+        (self.attempt, self.attempt_id) = (attempt, Some(attempt_id));
+        self.dispatched_at = None;
+        self.phase.execution = None;
+    }
+
+    /// The worker of the newest attempt was heard of.
+    pub(crate) fn heard(&mut self, at: Timestamp, progress: Option<&Progress>) {
+        if let Some(execution) = &mut self.phase.execution {
+            execution.heartbeat_at = at;
+            if let Some(progress) = progress {
+                execution.progress = Some(progress.clone());
+            }
+        }
+    }
+
+    /// Restates the times that something is counted from.
+    pub(crate) fn restate_times(&mut self, moved: impl Fn(Timestamp) -> Timestamp) {
+        self.dispatched_at = self.dispatched_at.map(&moved);
+        if let Some(execution) = &mut self.phase.execution {
+            execution.started_at = moved(execution.started_at);
+            execution.heartbeat_at = moved(execution.heartbeat_at);
+        }
+        self.retry_at = self.retry_at.map(&moved);
+        self.phase.transition_at = moved(self.phase.transition_at);
+        if let Some(outbox) = &mut self.outbox {
+            outbox.created_at = moved(outbox.created_at);
+        }
     }
 
     /// Leaves whatever it was doing for a state in which no worker is at it.
@@ -304,9 +392,7 @@ impl Task {
     }
 
     fn transition(&mut self, state: TaskState, reason: TransitionReason, at: Timestamp) {
-        self.state = state;
-        self.reason = reason;
-        self.transition_at = at;
+        (self.phase.state, self.phase.reason, self.phase.transition_at) = (state, reason, at);
         if state.is_terminal() {
             self.finished_at = Some(at);
         }

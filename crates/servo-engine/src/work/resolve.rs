@@ -50,6 +50,7 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
             .collect(),
         inputs,
         data_as_of,
+        call: None,
     }
 }
 
@@ -183,6 +184,7 @@ impl<'a> Resolver<'a> {
         let def = &self.asset().def;
         Some(Work {
             function: def.function.clone()?,
+            single_call: def.single_call && !self.is_check(),
             inputs: Vec::new(),
             outputs,
             config: BTreeMap::new(),

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write};
 
 use servo_core::{EventId, Timestamp};
-use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row, RunKeyRow};
-use servo_engine::{Delta, HotRows, for_each_append_only_table, for_each_history_table, for_each_hot_table};
+use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, PartitionStatusRow, Row, RunKeyRow};
+use servo_engine::{
+    Delta, HotRows, RestoredStatuses, for_each_append_only_table, for_each_history_table, for_each_hot_table,
+};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::files::Files;
 use crate::history_retention::is_expired;
+use crate::hot::read_rows;
 use crate::immutable::{Cursor, history_key};
 use crate::key_file::StoredKey;
-use crate::manifest::Manifest;
+use crate::manifest::{FileRef, Manifest};
 use crate::request_keys::oldest_kept;
 use crate::run_keys::stored_keys;
+use crate::status_file;
 use crate::table::StoredRow;
 
 /// Differing keys shown per table.
@@ -243,6 +247,33 @@ pub(crate) async fn compare_run_keys(files: &Files, manifest: &Manifest) -> Resu
         }
     }
     Ok(check)
+}
+
+/// Files of packed statuses, with the files of the table that say the same.
+pub(crate) async fn compare_packed_statuses(files: &Files, manifest: &Manifest) -> Result<TableCheck, Error> {
+    let table = format!("{} (packed)", PartitionStatusRow::TABLE);
+    let mut whole = TableCheck { table, ..TableCheck::default() };
+    let named: BTreeMap<&str, &FileRef> =
+        manifest.files().map(|(_, file)| (file.path.as_str(), file)).collect();
+    for (path, packed) in manifest.packed_statuses() {
+        let Some(file) = named.get(path) else {
+            whole.unexpected += packed.rows;
+            whole.sample(|| format!("unexpected {}", packed.path));
+            continue;
+        };
+        let expected: Vec<PartitionStatusRow> = read_rows(files, file).await?;
+        let mut statuses = RestoredStatuses::default();
+        status_file::restore(files, packed, &mut statuses).await?;
+        let found = statuses.into_rows().map_err(|error| Error::damaged(&packed.path, error.to_string()))?;
+        let check = compare_rows(&expected, &found);
+        whole.expected += check.expected;
+        whole.found += check.found;
+        whole.missing += check.missing;
+        whole.unexpected += check.unexpected;
+        whole.differing += check.differing;
+        check.samples.into_iter().for_each(|sample| whole.sample(|| sample));
+    }
+    Ok(whole)
 }
 
 /// Both lists are sorted by key.

@@ -1,9 +1,11 @@
 //! The fold of a rebuild, and the shadow files it leaves.
 
+use std::collections::BTreeMap;
+
 use futures::StreamExt;
 use servo_core::Timestamp;
 use servo_engine::event::decode_batch;
-use servo_engine::rows::{AppendedRow, HistoryRow, Row, RunKeyRow};
+use servo_engine::rows::{AppendedRow, HistoryRow, PartitionStatusRow, Row, RunKeyRow};
 use servo_engine::{Delta, State, for_each_append_only_table, for_each_history_table};
 use servo_store::{Log, Record, TableFileKind};
 
@@ -313,6 +315,18 @@ async fn copy(writer: &mut Writer, revision: u64, of: &Manifest) -> Result<Manif
             for file in files {
                 *file = copy_file(writer, table, file, kind, revision).await?;
             }
+        }
+    }
+    // Packed statuses are named by the file that says the same.
+    if let (Some(base), Some(before)) = (&mut copy.base_snapshot, &of.base_snapshot) {
+        let (after, before) = (base.tables.values().flatten(), before.tables.values().flatten());
+        let renamed = before.zip(after).map(|(before, after)| (before.path.clone(), after.path.clone()));
+        let renamed: BTreeMap<String, String> = renamed.collect();
+        for (path, file) in std::mem::take(&mut base.packed_statuses) {
+            let Some(path) = renamed.get(&path) else { continue };
+            let kind = TableFileKind::Packed;
+            let file = copy_file(writer, PartitionStatusRow::TABLE, &file, kind, revision).await?;
+            base.packed_statuses.insert(path.clone(), file);
         }
     }
     for file in &mut copy.run_keys {

@@ -5,7 +5,9 @@ use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
 use servo_store::Log;
 
-use super::compare::{Digests, KeptSince, TableCheck, compare_hot, compare_run_keys};
+use super::compare::{
+    Digests, KeptSince, TableCheck, compare_hot, compare_packed_statuses, compare_run_keys,
+};
 use super::{RebuildContext, start_of, sweep::orphans};
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -68,6 +70,9 @@ pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyRep
         report.tables = compare_hot(&hot, &found);
         report.tables.extend(history.compare(&files, &manifest, KeptSince::of(&manifest)).await?);
         report.tables.push(compare_run_keys(&files, &manifest).await?);
+        if manifest.packed_statuses().next().is_some() {
+            report.tables.push(compare_packed_statuses(&files, &manifest).await?);
+        }
     }
     Ok(report)
 }

@@ -1,16 +1,17 @@
 //! Flushing, merging, forgetting and dropping.
 
 use proptest::prelude::*;
-use servo_core::{Millis, RunId};
+use servo_core::{AssetKey, EventId, Millis, PartitionKey, RunId};
 use servo_engine::rows::{
-    AnswerRow, Delta, DynamicPartitionRow, HotRow, IdempotencyRow, KeyRetention, PartitionSetRow,
-    PartitionStatusRow, Row, RunRow,
+    AnswerRow, Delta, DynamicPartitionRow, IdempotencyRow, KeyRetention, PartitionSetRow, PartitionStatusRow,
+    Row, RunRow,
 };
+use servo_engine::{AttemptOutcome, DataStatus};
 
 use super::generate::Generator;
 use super::support::{Model, empty_delta, event, latest, layout, memory, now, open, random_delta};
-use crate::table::StoredRow;
-use crate::{Limits, Projection, hot};
+use crate::rebuild::compare::compare_packed_statuses;
+use crate::{Limits, Manifest};
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -25,9 +26,14 @@ proptest! {
         l0_max_count in 0usize..5,
         tier_fanout in 2usize..4,
         reopen in 1u64..5,
+        base_file_rows in 1usize..20,
+        packed_rows in 1usize..8,
     ) {
         block_on(async {
-            let limits = Limits { l0_max_count, tier_fanout, keep_manifests: 3, ..Limits::default() };
+            let base_file_rows = if base_file_rows < 10 { base_file_rows } else { 250_000 };
+            let limits = Limits {
+                l0_max_count, tier_fanout, base_file_rows, packed_rows, keep_manifests: 3, ..Limits::default()
+            };
             let blobs = memory();
             let mut compactor = open(&blobs, 1, 1, limits.clone()).await;
             let (generator, mut model) = (Generator::new(seed), Model::default());
@@ -37,6 +43,7 @@ proptest! {
                 }
                 let mut delta = random_delta(&generator, seq, &model);
                 // As the state gives them.
+                delta.partition_status = delta.partition_status.into_iter().map(possible).collect();
                 delta.partition_status.sort_by(Row::cmp_row);
                 model.apply(&delta);
                 let manifest = compactor.flush(delta, now()).await.unwrap();
@@ -44,7 +51,12 @@ proptest! {
                 let projection = latest(&blobs).await;
                 prop_assert_eq!(&**projection.manifest(), &*manifest);
                 prop_assert_eq!(&projection.hot_rows().await.unwrap(), &model.0);
-                prop_assert_eq!(&one_by_one::<PartitionStatusRow>(&projection).await, &model.0.partition_status);
+                let restored = projection.restorable().await.unwrap().1.into_rows().unwrap();
+                prop_assert_eq!(&restored, &model.0.partition_status);
+                let check = compare_packed_statuses(&projection.files, &manifest).await.unwrap();
+                prop_assert!(check.is_ok() && check.found == check.expected);
+                let packed = manifest.packed_statuses().map(|(_, file)| file.rows).sum::<u64>();
+                prop_assert_eq!(check.expected, packed);
                 let flushes = manifest.l0_deltas.iter().filter(|delta| delta.level == 0).count();
                 prop_assert!(flushes <= l0_max_count && manifest.l0_deltas.len() <= flushes + 1);
             }
@@ -53,42 +65,89 @@ proptest! {
     }
 }
 
-/// The rows of a table as they are handed out one by one.
-async fn one_by_one<R: HotRow + StoredRow + Clone>(projection: &Projection) -> Vec<R> {
-    let mut rows: Vec<R> = Vec::new();
-    let take = |row: &R| rows.push(row.clone());
-    assert!(
-        hot::for_each(&projection.files, projection.manifest(), take).await.unwrap(),
-        "they are in order"
-    );
-    rows
+/// The row as a state could have it.
+fn possible(row: PartitionStatusRow) -> PartitionStatusRow {
+    let is_made = row.last_materialization_id.is_some() && row.status != DataStatus::Expired;
+    let at = row.last_materialization_at.unwrap_or(row.last_attempt_at);
+    let event = row.last_materialization_event_id.unwrap_or(row.row_version);
+    let status = match (row.status, is_made, row.last_attempt_outcome) {
+        (DataStatus::Expired, ..) => DataStatus::Expired,
+        (_, false, _) => DataStatus::NeverMaterialized,
+        (_, true, AttemptOutcome::Succeeded) => DataStatus::Materialized,
+        (_, true, AttemptOutcome::Failed) => DataStatus::LastAttemptFailed,
+    };
+    let inputs = row.last_materialization_inputs_as_of.filter(|event| is_made && *event != EventId::NIL);
+    PartitionStatusRow {
+        status,
+        last_materialization_id: row.last_materialization_id.filter(|_| is_made),
+        last_materialization_format: row.last_materialization_format.filter(|_| is_made),
+        last_materialization_at: is_made.then_some(at),
+        last_materialization_run_id: is_made
+            .then_some(row.last_materialization_run_id.unwrap_or(row.last_attempt_run_id)),
+        last_materialization_event_id: is_made.then_some(event),
+        last_materialization_inputs_as_of: inputs,
+        last_materialization_code_version: row.last_materialization_code_version.filter(|_| is_made),
+        last_materialization_content_since: is_made
+            .then_some(row.last_materialization_content_since.unwrap_or(event)),
+        last_materialization_content: row
+            .last_materialization_content
+            .filter(|_| is_made)
+            .map(|content| content % 1_000 + 1),
+        last_materialization_data_as_of: is_made.then_some(at),
+        ..row
+    }
+}
+
+/// A status of a partition of one asset, with the version of flush `seq`.
+fn status(generator: &Generator, seq: u64, number: u64) -> PartitionStatusRow {
+    let row: PartitionStatusRow = generator.row();
+    possible(PartitionStatusRow {
+        asset_key: AssetKey::new("sales", "orders").unwrap(),
+        partition_key: Some(PartitionKey::parse(&format!("customer=i:{}", number + 1_000_000)).unwrap()),
+        row_version: event(seq * 1_000),
+        ..row
+    })
 }
 
 #[tokio::test]
-async fn rows_of_several_row_groups_are_handed_out_by_key_with_all_changes() {
+async fn changes_of_a_few_keys_rewrite_the_files_of_the_base_that_have_these_alone() {
     let blobs = memory();
-    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
-    let base = Delta { dynamic_partitions: keys(1, (0..300_000).step_by(2)), ..empty_delta(1) };
-    compactor.flush(base, now()).await.unwrap();
-    let changed = (0..10).chain(65_530..65_540).chain(299_990..300_010);
-    let mut delta = Delta { dynamic_partitions: keys(2, changed), ..empty_delta(2) };
-    delta.gone.dynamic_partitions = [20, 21, 131_072].map(|n| ("customers".to_owned(), number(n))).to_vec();
-    compactor.flush(delta, now()).await.unwrap();
-    let projection = latest(&blobs).await;
-    let expected = projection.hot_rows().await.unwrap().dynamic_partitions;
-    assert_eq!(expected.len(), 150_000 + 5 + 5 + 15 - 2);
-    assert_eq!(one_by_one::<DynamicPartitionRow>(&projection).await, expected);
-}
-
-#[tokio::test]
-async fn rows_that_are_not_in_order_are_not_handed_out_as_if_they_were() {
-    let blobs = memory();
-    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
-    let rows = keys(1, [3, 1, 2].into_iter());
-    compactor.flush(Delta { dynamic_partitions: rows, ..empty_delta(1) }, now()).await.unwrap();
-    let projection = latest(&blobs).await;
-    let take = |_: &DynamicPartitionRow| ();
-    assert!(!hot::for_each(&projection.files, projection.manifest(), take).await.unwrap());
+    let limits = Limits { l0_max_count: 1, base_file_rows: 100, packed_rows: 10, ..Limits::default() };
+    let mut compactor = open(&blobs, 1, 1, limits).await;
+    let generator = Generator::new(7);
+    let mut model = Model::default();
+    let mut flush = async |seq: u64, numbers: &[u64], gone: &[u64]| {
+        let rows = numbers.iter().map(|number| status(&generator, seq, *number));
+        let mut delta = Delta { partition_status: rows.collect(), ..empty_delta(seq) };
+        let gone = gone.iter().map(|number| status(&generator, seq, *number));
+        delta.gone.partition_status = gone.map(|row| row.key()).collect();
+        model.apply(&delta);
+        let manifest = compactor.flush(delta, now()).await.unwrap();
+        assert!(compactor.maintenance_error().is_none());
+        let projection = latest(&blobs).await;
+        let restored = projection.restorable().await.unwrap().1.into_rows().unwrap();
+        assert_eq!(restored, model.0.partition_status);
+        assert_eq!(projection.hot_rows().await.unwrap().partition_status, restored);
+        manifest
+    };
+    let files = |manifest: &Manifest| {
+        let base = manifest.base_snapshot.clone().unwrap();
+        let files = base.tables[PartitionStatusRow::TABLE].clone();
+        files.into_iter().map(|file| file.path).collect::<Vec<_>>()
+    };
+    flush(1, &(0..500).map(|number| number * 2).collect::<Vec<_>>(), &[]).await;
+    let first = files(&*flush(2, &[998], &[]).await);
+    assert_eq!(first.len(), 5);
+    // The third file, the last with what follows all, and one of the first.
+    flush(3, &(200..250).map(|number| number * 2 + 1).collect::<Vec<_>>(), &[402, 404]).await;
+    let added: Vec<u64> = (1_001..1_200).collect();
+    let manifest = flush(4, &added, &[7]).await;
+    let second = files(&manifest);
+    assert_eq!([&first[0], &first[1], &first[3]], [&second[0], &second[1], &second[4]]);
+    assert!(!second.contains(&first[2]) && !second.contains(&first[4]), "{second:?}");
+    assert_eq!(manifest.packed_statuses().count(), second.len());
+    let rest = &manifest.l0_deltas[0].tables[PartitionStatusRow::TABLE];
+    assert_eq!((manifest.l0_deltas.len(), rest[0].rows), (1, 1), "a tombstone of what was never there");
 }
 
 #[tokio::test]

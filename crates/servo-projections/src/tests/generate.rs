@@ -401,6 +401,7 @@ made! {
         description: from.make(),
         tags: from.make(),
         enabled: from.make(),
+        partitions: from.make(),
         catch_up_on_resume: from.make(),
         config: from.make(),
         priority: from.make(),
@@ -510,6 +511,12 @@ impl<T: Make> Make for Arc<T> {
 impl<T: Make> Make for Arc<[T]> {
     fn make(from: &Generator) -> Self {
         Vec::make(from).into()
+    }
+}
+
+impl<A: Make, B: Make> Make for (A, B) {
+    fn make(from: &Generator) -> Self {
+        (A::make(from), B::make(from))
     }
 }
 

@@ -64,10 +64,10 @@ fn filters() -> Vec<RunFilter> {
         },
         RunFilter { asset: asset("b"), ..any() },
         RunFilter { asset: asset("also"), order: RunOrder::OldestFirst, ..any() },
-        RunFilter { partition: Some("2025-01-15".to_owned()), ..any() },
+        RunFilter { partitions: vec!["2025-01-15".to_owned()], ..any() },
         RunFilter {
             asset: asset("c"),
-            partition: Some("date=d:2025-01-16".to_owned()),
+            partitions: vec!["date=d:2025-01-16".to_owned()],
             sources: vec!["api".to_owned()],
             ..any()
         },

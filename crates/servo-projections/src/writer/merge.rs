@@ -1,24 +1,45 @@
 //! Merging: deltas into a new base, small files of immutable rows into larger ones.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bytes::Bytes;
 use servo_core::Timestamp;
-use servo_engine::rows::{HistoryRow, HotRow};
-use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_hot_table};
+use servo_engine::rows::{HistoryRow, HotRow, PartitionStatusRow, Row};
+use servo_engine::{PackedStatuses, for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use servo_store::TableFileKind;
 
 use super::Writer;
 use crate::encode::{FileWriter, Grouping};
 use crate::error::Error;
 use crate::history_retention::is_expired;
-use crate::hot::{Changes, merged};
+use crate::hot::{Changes, first_key, merged, read_rows};
 use crate::immutable::{ChainCursor, MergeCursor, Roll, Rows};
 use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles};
+use crate::status_file;
 use crate::table::{Shape, StoredRow};
 use crate::tiers::next_merge;
 
-/// A base with more than this many times the rows of its deltas stays: rewriting it would cost more than reading them.
+/// A file of the base with more than this many times as many rows as have changed stays: rewriting it would cost more
+/// than reading the changes.
 const LARGE_BASE: u64 = 4;
+
+/// The files of a new base.
+#[derive(Default)]
+struct Base {
+    tables: TableFiles,
+    packed_statuses: BTreeMap<String, FileRef>,
+}
+
+impl Base {
+    /// Adds a file of the base before.
+    fn keep<R: Row>(&mut self, before: &Manifest, file: &FileRef) {
+        let packed = before.base_snapshot.as_ref().and_then(|base| base.packed_statuses.get(&file.path));
+        self.packed_statuses.extend(packed.map(|packed| (file.path.clone(), packed.clone())));
+        self.tables.entry(R::TABLE.to_owned()).or_default().push(file.clone());
+    }
+}
 
 impl Writer {
     /// Does the merges that are due. False if there were none.
@@ -45,15 +66,17 @@ impl Writer {
             || (flushes().count() > 1 && now.since(oldest.created_at) > limits.l0_max_age)
     }
 
-    /// Merges all deltas: into a new base, or, of a table whose base is far larger than they are, into one delta.
+    /// Merges all deltas: into files of the base, or, of files that are far larger than what changed of them, into one
+    /// delta.
     pub(crate) async fn merge_l0(&mut self, draft: &mut Manifest, now: Timestamp) -> Result<(), Error> {
-        let (mut base, mut rest) = (TableFiles::new(), TableFiles::new());
+        let (mut base, mut rest) = (Base::default(), TableFiles::new());
         for_each_hot_table!(R => self.merge_table::<R>(draft, &mut base, &mut rest).await?);
         let (l0_id, snapshot_id) = (self.put_ids.next(), self.put_ids.next());
         let first_seq = draft.l0_deltas.first().map_or(0, |delta| delta.first_seq);
         let last_seq = draft.l0_deltas.last().map_or(0, |delta| delta.last_seq);
         let rows = rest.values().flatten().map(|file| file.rows).sum();
-        draft.base_snapshot = Some(BaseSnapshot { snapshot_id, published_at: now, tables: base });
+        let Base { tables, packed_statuses } = base;
+        draft.base_snapshot = Some(BaseSnapshot { snapshot_id, published_at: now, tables, packed_statuses });
         draft.l0_deltas.clear();
         if !rest.is_empty() {
             let created_at = now;
@@ -66,51 +89,94 @@ impl Writer {
     async fn merge_table<R: HotRow + StoredRow>(
         &mut self,
         draft: &Manifest,
-        base: &mut TableFiles,
+        base: &mut Base,
         rest: &mut TableFiles,
     ) -> Result<(), Error> {
-        let rows = |files: &[FileRef]| files.iter().map(|file| file.rows).sum::<u64>();
         let old = draft.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
-        let (kept, changed): (u64, u64) = (
-            old.map_or(0, |files| rows(files)),
-            draft
-                .l0_deltas
-                .iter()
-                .filter_map(|delta| delta.tables.get(R::TABLE))
-                .map(|files| rows(files))
-                .sum(),
-        );
-        match old {
-            Some(old) if changed == 0 || changed.saturating_mul(LARGE_BASE) < kept => {
-                base.insert(R::TABLE.to_owned(), old.clone());
-                if changed > 0 {
-                    let (rows, gone) = Changes::<R>::read(&self.files, draft).await?.into_parts();
-                    let version = draft.watermarks.events_processed_through;
-                    let file = self.store_hot::<R>(&rows, &gone, version, draft.revision).await?;
-                    rest.insert(R::TABLE.to_owned(), vec![file]);
-                }
-                Ok(())
-            }
-            Some(_) | None => {
-                let rows = merged::<R>(&self.files, draft).await?;
-                self.add_base::<R>(draft.revision, base, &rows).await
+        let Some(old) = old.filter(|old| !old.is_empty()) else {
+            let rows = merged::<R>(&self.files, draft).await?;
+            return self.add_base(draft.revision, base, rows, true).await.map(drop);
+        };
+        let changes = Changes::<R>::read(&self.files, draft).await?;
+        let mut kept = Changes::<R>::default();
+        let mut rows = Vec::new();
+        for (file, changes) in self.by_file(old, changes).await? {
+            if (changes.len() as u64).saturating_mul(LARGE_BASE) < file.rows || changes.is_empty() {
+                drop(self.add_base(draft.revision, base, std::mem::take(&mut rows), true).await?);
+                base.keep::<R>(draft, file);
+                kept.append(changes);
+            } else {
+                rows.append(&mut changes.over(read_rows::<R>(&self.files, file).await?));
+                rows = self.add_base(draft.revision, base, rows, false).await?;
             }
         }
+        drop(self.add_base(draft.revision, base, rows, true).await?);
+        if !kept.is_empty() {
+            let (rows, gone) = kept.into_parts();
+            let version = draft.watermarks.events_processed_through;
+            let file = self.store_hot::<R>(&rows, &gone, version, draft.revision).await?;
+            rest.insert(R::TABLE.to_owned(), vec![file]);
+        }
+        Ok(())
     }
 
+    /// Files of the base of a table, which follow each other, with the changes of the keys of each.
+    async fn by_file<'m, R: HotRow + StoredRow>(
+        &self,
+        base: &'m [FileRef],
+        mut changes: Changes<R>,
+    ) -> Result<Vec<(&'m FileRef, Changes<R>)>, Error> {
+        let mut parts = Vec::with_capacity(base.len());
+        if !changes.is_empty() {
+            for file in base.iter().skip(1).rev() {
+                let first = first_key::<R>(&self.files, file).await?;
+                parts.push(first.map_or_else(Changes::default, |first| changes.split_off(&first)));
+            }
+        }
+        parts.push(changes);
+        parts.reverse();
+        parts.resize_with(base.len(), Changes::default);
+        Ok(base.iter().zip(parts).collect())
+    }
+
+    /// Writes rows as files of the base; gives those back that do not fill one, unless they are the last.
     async fn add_base<R: HotRow + StoredRow>(
         &mut self,
         revision: u64,
-        tables: &mut TableFiles,
-        rows: &[R],
-    ) -> Result<(), Error> {
-        if rows.is_empty() {
-            return Ok(());
+        base: &mut Base,
+        mut rows: Vec<R>,
+        are_last: bool,
+    ) -> Result<Vec<R>, Error> {
+        let most = self.limits.base_file_rows.max(1);
+        while rows.len() > most || (are_last && !rows.is_empty()) {
+            let after = rows.split_off(rows.len().min(most));
+            self.add_base_file(revision, base, rows).await?;
+            rows = after;
         }
+        Ok(rows)
+    }
+
+    async fn add_base_file<R: HotRow + StoredRow>(
+        &mut self,
+        revision: u64,
+        base: &mut Base,
+        rows: Vec<R>,
+    ) -> Result<(), Error> {
         let mut writer = FileWriter::<R>::new(&self.owner, Shape::Hot, Grouping::Large)?;
-        writer.push(rows)?;
+        writer.push(&rows)?;
         let file = self.store::<R>(writer.finish(0)?, TableFileKind::Base, revision).await?;
-        tables.insert(R::TABLE.to_owned(), vec![file]);
+        let statuses = (&rows as &dyn Any).downcast_ref::<Vec<PartitionStatusRow>>();
+        if let Some(rows) = statuses.filter(|rows| rows.len() >= self.limits.packed_rows) {
+            let mut packed = PackedStatuses::default();
+            packed
+                .add(rows)
+                .map_err(|error| Error::Encode { table: R::TABLE, problem: error.to_string() })?;
+            let (bytes, packed) = status_file::encode(packed, file.rows);
+            let kind = TableFileKind::Packed;
+            let packed = self.store_file(R::TABLE, Bytes::from(bytes), packed, kind, revision).await?;
+            base.packed_statuses.insert(file.path.clone(), packed);
+        }
+        base.tables.entry(R::TABLE.to_owned()).or_default().push(file);
         Ok(())
     }
 

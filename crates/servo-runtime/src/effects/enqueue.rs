@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
-use servo_engine::{Dispatch, Input};
+use servo_engine::{Attempt, Dispatch, HandedOut, Input};
 use servo_queue::{
-    EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Keyring, Message as QueueMessage, TaskClaims,
-    TaskQueue,
+    EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Follower, Keyring, Message as QueueMessage,
+    TaskClaims, TaskQueue,
 };
 use servo_store::Layout;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -46,7 +46,10 @@ impl Enqueuer {
 
     fn acknowledge(&self, dispatch: &Dispatch) -> Result<(), ()> {
         let engine = self.engine.upgrade().ok_or(())?;
-        engine.try_send(EngineMessage::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
+        let tell = |attempt: &Attempt| {
+            engine.try_send(EngineMessage::Input(Input::Enqueued(attempt.clone()), None)).map_err(|_| ())
+        };
+        dispatch.attempts().try_for_each(tell)
     }
 
     /// Runs until the commit thread ends. The queue's answer goes back to the engine as an acknowledgement.
@@ -62,15 +65,16 @@ impl Enqueuer {
                     let _closed = requests.send(EnqueueRequest {
                         message,
                         options: self.options(),
-                        tag: dispatch.attempt,
+                        tag: dispatch.attempts().cloned().collect(),
                     });
                 }
             }
         };
-        let taken = |attempt| {
+        let taken = |attempts: Vec<Attempt>| {
             let engine = self.engine.upgrade();
             async move {
-                if let Some(engine) = engine {
+                for (attempt, engine) in attempts.into_iter().zip(std::iter::repeat(engine)) {
+                    let Some(engine) = engine else { break };
                     let _stopping =
                         engine.send_async(EngineMessage::Input(Input::Enqueued(attempt), None)).await;
                 }
@@ -87,6 +91,13 @@ impl Enqueuer {
 
     fn message(&self, dispatch: &Dispatch) -> QueueMessage {
         let attempt = &dispatch.attempt;
+        tracing::debug!(
+            run_id = %attempt.run_id,
+            task_id = cloud_task_id('t', attempt.task_key.as_str()),
+            attempt = attempt.attempt,
+            queue = &*dispatch.queue,
+            "task.dispatch"
+        );
         let now = self.clock.now();
         let expires_at = now.saturating_add(self.envelope_lifetime);
         let claims = TaskClaims {
@@ -99,12 +110,30 @@ impl Enqueuer {
             expires_at,
         };
         let dispatch_id = dispatch_id(attempt.run_id, &attempt.task_key, attempt.attempt);
+        let follower = |HandedOut { attempt, work }: &HandedOut| {
+            let (task_key, number, attempt_id) =
+                (attempt.task_key.clone(), attempt.attempt, attempt.attempt_id);
+            let claims =
+                TaskClaims { task_key: task_key.clone(), attempt: number, attempt_id, ..claims.clone() };
+            let task_token = self.keys.mint(&claims);
+            Follower {
+                task_key,
+                attempt: number,
+                attempt_id,
+                work: work.clone(),
+                task_token,
+                callbacks: None,
+            }
+        };
+        let followers = dispatch.followers.iter().map(follower).collect();
         QueueMessage {
             queue: dispatch.queue.clone(),
             id: cloud_task_id('d', &dispatch_id),
             envelope: self.keys.seal(&Envelope {
+                followers,
                 envelope_version: 1,
                 task_token: self.keys.mint(&claims),
+                callbacks: None,
                 tenant_id: claims.tenant,
                 workspace_id: claims.workspace,
                 run_id: attempt.run_id,

@@ -358,7 +358,7 @@ impl Pending {
         let failed = self.follow(data, set_aside).await;
         let worn_out = failed.iter().filter(|failure| failure.count >= tries).count();
         let has_room = set_aside.has_room_for(worn_out);
-        let (mut given_up, mut outcome) = (Vec::new(), Ok(()));
+        let (mut paths_set_aside, mut outcome) = (Vec::new(), Ok(()));
         for Failure { path, error, count, undone } in failed {
             if count < tries || !has_room {
                 outcome = Err(error);
@@ -378,11 +378,11 @@ impl Pending {
                 Undone::Staging(run) => set_aside.add_removal(data.layout.staging_of(run)),
                 Undone::Expired(expired) => set_aside.add_removal(expire::directory(data, &expired)),
             }
-            given_up.push((path, error));
+            paths_set_aside.push((path, error));
         }
         // Durable before the tables go on.
         set_aside.store().await?;
-        if !given_up.is_empty() {
+        if !paths_set_aside.is_empty() {
             self.promotions.retain(|_, (_, count)| *count < tries);
             self.discards.retain(|_, count| *count < tries);
             self.staging.retain(|_, count| *count < tries);
@@ -391,7 +391,7 @@ impl Pending {
         if outcome.is_ok() {
             self.open_barriers();
         }
-        outcome.map(|()| given_up)
+        outcome.map(|()| paths_set_aside)
     }
 
     /// Tries everything; what fails stays.

@@ -67,6 +67,28 @@ impl Model {
             "SchedulePaused" => ("schedule.pause".to_owned(), said("schedule_id")?),
             "ScheduleResumed" => ("schedule.resume".to_owned(), said("schedule_id")?),
             "ScheduleRemoved" => ("schedule.remove".to_owned(), said("schedule_id")?),
+            "SensorDefined" => ("sensor.define".to_owned(), said("sensor_id")?),
+            "SensorPaused" => ("sensor.pause".to_owned(), said("sensor_id")?),
+            "SensorResumed" => ("sensor.resume".to_owned(), said("sensor_id")?),
+            "SensorRemoved" => ("sensor.remove".to_owned(), said("sensor_id")?),
+            "SensorCursorReset" => ("sensor.reset_cursor".to_owned(), said("sensor_id")?),
+            "ConditionPauseChanged" => {
+                let is_paused = event.payload.get("paused") == Some(&serde_json::Value::Bool(true));
+                (
+                    (if is_paused { "automation.pause" } else { "automation.resume" }).to_owned(),
+                    asset("asset")?,
+                )
+            }
+            "NotificationRuleDefined" => ("notification.define".to_owned(), said("rule_id")?),
+            "NotificationRuleChanged" => {
+                let action = match said("change")?.as_str() {
+                    "paused" => "notification.pause",
+                    "resumed" => "notification.resume",
+                    _ => "notification.remove",
+                };
+                (action.to_owned(), said("rule_id")?)
+            }
+            "NotificationTested" => ("notification.test".to_owned(), said("rule_id")?),
             "BackfillCreated" => ("backfill.create".to_owned(), said("backfill_id")?),
             "BackfillStateChanged" => {
                 let action = match (said("from_state")?.as_str(), said("to_state")?.as_str()) {

@@ -29,6 +29,15 @@ pub struct Fares {
 pub struct Assets(BTreeMap<String, Fares>);
 
 impl Assets {
+    pub(super) fn knows(&self, asset: &str) -> bool {
+        self.0.contains_key(asset)
+    }
+
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        let fares = self.0.remove(from);
+        self.0.extend(fares.map(|fares| (to.to_owned(), fares)));
+    }
+
     /// A task has ended for good.
     pub(super) fn ended(&mut self, event: &Event, task: &Task) {
         if task.key.operation() == Operation::Check {

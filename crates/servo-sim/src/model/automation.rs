@@ -1,6 +1,6 @@
 //! Schedules and backfills as the log tells of them: which ticks were made, which chunks were planned, by which runs.
-//! Expressions of simulated schedules are of two forms, every so many seconds and every minute, so that the next tick is
-//! a division.
+//! Expressions of simulated schedules are of three forms: every so many seconds and every minute, of which the next tick
+//! is a division, and every third minute from two to three in Amsterdam, in the night in which clocks show that twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,54 @@ pub struct Schedule {
     pub version: u64,
     pub paused: bool,
     pub removed: bool,
-    /// Milliseconds from one tick to the next.
-    pub every: i64,
+    pub times: Times,
     pub ticks_after: Timestamp,
     pub last: Option<Timestamp>,
 }
 
+/// The times of an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Times {
+    /// Milliseconds from one tick to the next.
+    Every(i64),
+    /// Every third minute of an hour, on a clock that is set back.
+    Night,
+}
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// When clocks in Amsterdam go from three to two: 2025-10-26 01:00 UTC.
+const SET_BACK: i64 = 1_761_440_400_000;
+
+impl Times {
+    fn has(self, at: i64) -> bool {
+        match self {
+            Times::Every(every) => at.rem_euclid(every) == 0,
+            Times::Night => {
+                // In the hour after that they show what they have shown before.
+                let ahead = if at < SET_BACK { 2 * HOUR } else { HOUR };
+                let (hour, minute) = ((at + ahead).rem_euclid(DAY) / HOUR, at.rem_euclid(HOUR) / MINUTE);
+                let is_shown_again = (SET_BACK..SET_BACK + HOUR).contains(&at);
+                at.rem_euclid(MINUTE) == 0 && hour == 2 && minute % 3 == 0 && !is_shown_again
+            }
+        }
+    }
+
+    /// The first after a time.
+    fn next(self, after: i64) -> i64 {
+        let every = if let Times::Every(every) = self { every } else { MINUTE };
+        let first = (after.div_euclid(every) + 1) * every;
+        (0..).map(|number| first + number * every).find(|at| self.has(*at)).unwrap_or(first)
+    }
+}
+
 impl Schedule {
-    /// The first whole multiple after everything that was made.
+    /// The first tick after everything that was made.
     fn next(&self) -> Timestamp {
         let after = self.last.map_or(self.ticks_after, |last| last.max(self.ticks_after)).as_millis();
-        Timestamp::from_millis((after.div_euclid(self.every) + 1) * self.every)
+        Timestamp::from_millis(self.times.next(after))
     }
 }
 
@@ -67,14 +104,19 @@ pub struct Automation {
     pub backfills: BTreeMap<String, Backfill>,
 }
 
-/// Milliseconds between the ticks of an expression.
-fn period(cron: &str) -> Result<i64, String> {
-    let seconds = match cron.split_once(' ').map(|(seconds, _)| seconds) {
+/// The times of a simulated schedule.
+fn times(cron: &str) -> Result<Times, String> {
+    let seconds = match cron.split_once(' ').map(|(first, _)| first) {
+        Some("0-59/3") => return Ok(Times::Night),
         Some("0") => 60,
         Some(every) => every.strip_prefix("*/").and_then(|every| every.parse().ok()).unwrap_or(0),
         None => 0,
     };
-    if seconds > 0 { Ok(seconds * 1_000) } else { Err(format!("no simulated schedule is {cron:?}")) }
+    if seconds > 0 {
+        Ok(Times::Every(seconds * 1_000))
+    } else {
+        Err(format!("no simulated schedule is {cron:?}"))
+    }
 }
 
 impl Model {
@@ -88,7 +130,7 @@ impl Model {
             version,
             paused: definition.get("enabled") == Some(&Value::Bool(false)),
             removed: false,
-            every: period(text(definition, "cron")?)?,
+            times: times(text(definition, "cron")?)?,
             ticks_after: event.at,
             last: known.and_then(|known| known.last),
         };
@@ -195,13 +237,26 @@ impl Model {
         counts
     }
 
-    /// What a tick or a chunk breaks, seen when its batch is over: its runs are in that batch, its places are free, its
+    /// Why there is no tick at the time of a tick.
+    pub(super) fn false_tick(&self, event: &Event) -> Option<String> {
+        let is_tick = event.kind == "ScheduleTicked";
+        let due = time(&event.payload, "scheduled_for").ok().filter(|_| is_tick)?;
+        let schedule = self.automation.schedules.get(text(&event.payload, "schedule_id").ok()?)?;
+        (!schedule.times.has(due.as_millis())).then(|| format!("nothing ticks at {due}"))
+    }
+
+    /// Rules that a tick or a chunk breaks, seen when its batch is over: its runs are in that batch, its places are free, its
     /// partitions are its own.
     pub(super) fn broken_request(&self, event: &Event) -> Option<String> {
         let is_missing = |run: &&str| self.run(run).is_none();
         match event.kind.as_str() {
-            "ScheduleTicked" if text(&event.payload, "status").ok()? == "TRIGGERED" => {
-                let runs = list(&event.payload, "runs").iter().filter_map(|run| text(run, "run_id").ok());
+            "ConditionsEvaluated" => {
+                let run = event.payload.get("run").and_then(|run| text(run, "run_id").ok());
+                run.filter(is_missing).map(|run| format!("run {run} is not requested with it"))
+            }
+            "ScheduleTicked" | "SensorEvaluated" if text(&event.payload, "status").ok()? == "TRIGGERED" => {
+                let runs = ["runs", "run_requests"].into_iter().flat_map(|name| list(&event.payload, name));
+                let runs = runs.filter_map(|run| text(run, "run_id").ok());
                 let runs: Vec<&str> = runs.collect();
                 if runs.is_empty() {
                     return Some("it requests no run".to_owned());

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use servo_engine::rows::{PartitionStatusRow, RunRow, TaskRow};
-use servo_engine::{AttemptOutcome, HotRows, State};
+use servo_engine::{AttemptOutcome, DataStatus, HotRows, State};
 
-use super::{Model, Run, Status, Tables, Task, TaskIs};
+use super::{Made, Model, Run, Status, Tables, Task, TaskIs};
 
 /// Differences found so far.
 #[derive(Default)]
@@ -110,6 +110,11 @@ impl Model {
         self.assets.compare(&mut found, &rows.asset_states);
         self.compare_definitions(&mut found, rows);
         self.compare_automation(&mut found, rows);
+        self.compare_sensors(&mut found, rows);
+        self.compare_conditions(&mut found, rows);
+        self.compare_freshness(&mut found, rows);
+        self.compare_notifications(&mut found, rows);
+        self.compare_renames(&mut found, rows);
         found.compare(&head, "elapsed time", rows.head.elapsed, self.elapsed);
         let known = rows.settings.iter();
         let known = known.map(|row| (row.name.clone(), (row.value, row.origin.to_string()))).collect();
@@ -294,10 +299,16 @@ fn compare_status(found: &mut Differences, row: &PartitionStatusRow, status: &St
     found.compare(&about, "the event that reported it", row.last_materialization_event_id, made);
     let made = latest.map(|made| made.at);
     found.compare(&about, "when it was made", row.last_materialization_at, made);
-    let made = latest.and_then(|made| made.code.clone());
+    let made = latest.and_then(|made| made.origin.code.clone());
     found.compare(&about, "the code that made it", row.last_materialization_code_version.clone(), made);
-    let made = latest.and_then(|made| made.as_of);
+    let made = latest.and_then(|made| made.origin.as_of);
     found.compare(&about, "what it read", row.last_materialization_inputs_as_of, made);
+    let made = latest.map(|made| made.since);
+    found.compare(&about, "since when it has its content", row.last_materialization_content_since, made);
+    let made = latest.map(Made::data_as_of);
+    found.compare(&about, "the time of its data", row.last_materialization_data_as_of, made);
+    let is_expired = row.status == DataStatus::Expired;
+    found.compare(&about, "whether it has expired", is_expired, status.expired);
     let succeeded = row.last_attempt_outcome == AttemptOutcome::Succeeded;
     found.compare(&about, "whether its last attempt succeeded", succeeded, status.last.succeeded);
     found.compare(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use servo_core::{EventId, Operation, TaskKey, Timestamp};
+use servo_core::{EventId, Millis, Operation, TaskKey, Timestamp};
 
 use super::follow::{Judged, Rejection};
 use super::log::{list, text};
@@ -13,6 +13,33 @@ use super::{Event, Task, TaskIs};
 /// An asset, and one of its partitions if it has any.
 pub type AssetPartition = (String, Option<String>);
 
+/// The known origin of an output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Origin {
+    /// The version of its code, and the event that decided what was read.
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
+    /// The time of the oldest of what was read.
+    pub read: Option<Timestamp>,
+    /// Whether Servo has files of it, and the hash of what is in them.
+    pub stored: bool,
+    pub content: Option<String>,
+}
+
+impl Origin {
+    fn of(report: &Value, asset: &str, dispatched: &Dispatched) -> Self {
+        let content = output_of(report, asset).and_then(|output| output.get("content_hash")?.as_str());
+        Self {
+            code: dispatched.code.get(asset).cloned(),
+            as_of: dispatched.event,
+            read: dispatched.read,
+            stored: is_stored(report, asset),
+            content: content.map(str::to_owned),
+        }
+    }
+}
+
 /// A current materialization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -21,11 +48,17 @@ pub struct Made {
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
-    /// The version of its code, and the event that decided what was read.
-    pub code: Option<String>,
-    pub as_of: Option<EventId>,
-    /// Whether Servo has files of it.
-    pub stored: bool,
+    /// The event since which its partition has this content.
+    pub since: EventId,
+    pub origin: Origin,
+}
+
+impl Made {
+    /// The time of the oldest of what it was made of, to the second.
+    pub fn data_as_of(&self) -> Timestamp {
+        let age = self.origin.read.map_or(Millis::ZERO, |read| self.at.since(read));
+        self.at.saturating_sub(Millis::new(age.get() / 1_000 * 1_000))
+    }
 }
 
 /// How the last task of a partition ended.
@@ -44,6 +77,8 @@ pub struct LastAttempt {
 pub struct Status {
     pub latest: Option<Made>,
     pub last: LastAttempt,
+    /// Whether it was made and is too old to count; its last attempt is when that was noticed.
+    pub expired: bool,
 }
 
 /// A quarantined output.
@@ -53,9 +88,7 @@ pub struct Waiting {
     pub id: String,
     pub run: String,
     pub event: EventId,
-    pub code: Option<String>,
-    pub as_of: Option<EventId>,
-    pub stored: bool,
+    pub origin: Origin,
 }
 
 /// An approved output whose data is not moved yet.
@@ -66,9 +99,7 @@ pub struct Approved {
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
-    pub code: Option<String>,
-    pub as_of: Option<EventId>,
-    pub stored: bool,
+    pub origin: Origin,
 }
 
 /// A materialization that became current.
@@ -77,6 +108,8 @@ pub struct Approved {
 pub struct Promotion {
     pub place: AssetPartition,
     pub made: Made,
+    /// The event by which it did.
+    pub by: EventId,
     /// Whether a review made it current, rather than the end of its task.
     pub approved: bool,
 }
@@ -97,16 +130,20 @@ pub struct Data {
     pub prior: BTreeMap<AssetPartition, (EventId, Option<Status>)>,
 }
 
+/// The reported output of an asset.
+fn output_of<'a>(report: &'a Value, asset: &str) -> Option<&'a Value> {
+    let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
+    list(report, "outputs").iter().find(about)
+}
+
 /// The reported output state of an asset.
 fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
-    let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
-    list(report, "outputs").iter().find(about)?.get("state")?.as_str()
+    output_of(report, asset)?.get("state")?.as_str()
 }
 
 /// Whether a report names files of an asset.
 fn is_stored(report: &Value, asset: &str) -> bool {
-    let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
-    let format = list(report, "outputs").iter().find(about).and_then(|output| output.get("format")?.as_str());
+    let format = output_of(report, asset).and_then(|output| output.get("format")?.as_str());
     format.is_some_and(|format| !format.eq_ignore_ascii_case("none"))
 }
 
@@ -143,9 +180,7 @@ impl Data {
                     id: id.to_owned(),
                     run: run.to_owned(),
                     event: event.id,
-                    code: dispatched.code.get(asset).cloned(),
-                    as_of: dispatched.event,
-                    stored: is_stored(&event.payload, asset),
+                    origin: Origin::of(&event.payload, asset, dispatched),
                 };
                 self.quarantine.insert(place, waiting);
             }
@@ -165,27 +200,40 @@ impl Data {
             let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
-            let code = task.dispatched.code.get(asset).cloned();
-            let stored = is_stored(&event.payload, asset);
-            self.ended(place, id, last, (code, task.dispatched.event, stored));
+            self.ended(place, id, last, Origin::of(&event.payload, asset, &task.dispatched));
         }
     }
 
-    fn ended(
-        &mut self,
-        place: AssetPartition,
-        id: Option<&str>,
-        last: LastAttempt,
-        (code, as_of, stored): (Option<String>, Option<EventId>, bool),
-    ) {
+    fn ended(&mut self, place: AssetPartition, id: Option<&str>, last: LastAttempt, origin: Origin) {
         let (run, at, event) = (last.run.clone(), last.at, last.event);
-        let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of, stored });
-        if let Some(made) = made.clone() {
-            self.promotions.push(Promotion { place: place.clone(), made, approved: false });
+        match id {
+            Some(id) => {
+                let made = Made { id: id.to_owned(), run, at, event, since: event, origin };
+                self.promote(Promotion { place, made, by: event, approved: false }, last);
+            }
+            None => {
+                self.prior.remove(&place);
+                let latest = self.statuses.remove(&place).and_then(|status| status.latest);
+                self.statuses.insert(place, Status { latest, last, expired: false });
+            }
         }
+    }
+
+    /// Something becomes current, unless something newer is. What has the same content as before is no news to readers.
+    fn promote(&mut self, promotion: Promotion, last: LastAttempt) {
+        let (place, mut made) = (promotion.place.clone(), promotion.made.clone());
+        self.promotions.push(promotion);
         self.prior.remove(&place);
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
-        self.statuses.insert(place, Status { latest: made.or(before), last });
+        let latest = match before {
+            Some(before) if before.event > made.event => before,
+            Some(before) if made.origin.content.is_some() && made.origin.content == before.origin.content => {
+                made.since = before.since;
+                made
+            }
+            Some(_) | None => made,
+        };
+        self.statuses.insert(place, Status { latest: Some(latest), last, expired: false });
     }
 
     /// Applies a review of a quarantined output.
@@ -198,8 +246,8 @@ impl Data {
             return Err(Rejection::Ignored("duplicate"));
         };
         if approves {
-            let Waiting { run, code, as_of, stored, .. } = waiting;
-            let approved = Approved { place, run, at: event.at, event: event.id, code, as_of, stored };
+            let Waiting { run, origin, .. } = waiting;
+            let approved = Approved { place, run, at: event.at, event: event.id, origin };
             self.approved.insert((asset.to_owned(), id.to_owned()), approved);
         }
         Ok(())
@@ -212,14 +260,11 @@ impl Data {
             let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
             return Err(Rejection::Ignored(if waits { "not in that state" } else { "duplicate" }));
         };
-        let Approved { place, run, at, event: by, code, as_of, stored } = approved;
+        let Approved { place, run, at, event: by, origin } = approved;
         let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };
-        let made = Made { id: id.to_owned(), run, at, event: by, code, as_of, stored };
-        self.promotions.push(Promotion { place: place.clone(), made: made.clone(), approved: true });
-        self.prior.remove(&place);
-        let before = self.statuses.remove(&place).and_then(|status| status.latest);
-        let newer = before.filter(|before| before.event > by);
-        self.statuses.insert(place, Status { latest: Some(newer.unwrap_or(made)), last });
+        // Whoever was dispatched between the approval and now has read the one before.
+        let made = Made { id: id.to_owned(), run, at, event: by, since: event.id, origin };
+        self.promote(Promotion { place, made, by: event.id, approved: true }, last);
         Ok(())
     }
 }

@@ -9,14 +9,15 @@ use servo_core::{Operation, Timestamp};
 use super::follow::{Judged, Rejection, only_if};
 use super::log::{list, number, text};
 use super::run::Dispatched;
-use super::{Event, Model, Task};
+use super::{Event, Made, Model, Task};
 
 impl Model {
-    /// The provenance that a dispatch records.
-    pub(super) fn provenance(event: &Event, task: &Task) -> Dispatched {
+    /// The provenance that a dispatch records, and the time of what is read.
+    pub(super) fn provenance(&self, event: &Event, task: &Task) -> Dispatched {
         let nothing = Value::Null;
         let told = event.payload.get("provenance").unwrap_or(&nothing);
-        let mut dispatched = Dispatched { event: Some(event.id), ..Dispatched::default() };
+        let read = self.read_by(task);
+        let mut dispatched = Dispatched { event: Some(event.id), read, ..Dispatched::default() };
         for (asset, code) in task.assets.iter().zip(list(told, "code_versions")) {
             dispatched.code.extend(code.as_str().map(|code| (asset.clone(), code.to_owned())));
         }
@@ -28,6 +29,19 @@ impl Model {
             }
         }
         dispatched
+    }
+
+    /// The time of the oldest data that a task reads; nothing is known of what is not deployed.
+    fn read_by(&self, task: &Task) -> Option<Timestamp> {
+        let deployed = self.deployed.as_ref()?;
+        let definitions: Vec<&Value> =
+            task.assets.iter().map(|asset| deployed.definitions.get(asset)).collect::<Option<_>>()?;
+        let deps = definitions.into_iter().flat_map(|definition| list(definition, "deps"));
+        let latest = |dep: &Value| {
+            let status = self.data.statuses.get(&(text(dep, "asset").ok()?.to_owned(), None))?;
+            status.latest.as_ref().map(Made::data_as_of)
+        };
+        deps.filter_map(latest).min()
     }
 
     /// Where the provenance that a dispatch records is not what was deployed and materialized at that moment.
@@ -109,6 +123,8 @@ impl Model {
                 }
             }
         }
+        self.shift_sensors(moved);
+        self.shift_notifications(moved);
         Ok(())
     }
 }

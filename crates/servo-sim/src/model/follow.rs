@@ -39,7 +39,23 @@ impl Model {
         let gap = event.at.since(self.last_event_at).min(Millis::from_hours(1));
         self.elapsed = self.elapsed.saturating_add(gap);
         self.last_event_at = self.last_event_at.max(event.at);
+        let promoted = self.data.promotions.len();
+        let failing = self.failing();
         let judged = self.judge(event);
+        let new = self.data.promotions[promoted..].to_vec();
+        for promotion in new {
+            self.tell_of_asset(&promotion.place.0, &promotion.made.id);
+            self.freshen(&promotion.place.0, event.at);
+        }
+        if !self.sensors.by_id.is_empty() {
+            self.tell_of_runs(event);
+        }
+        if !self.conditions.is_empty() {
+            self.handle(event);
+        }
+        if !self.notifications.rules.is_empty() && matches!(judged, Ok(())) {
+            self.tell_people(event, &failing);
+        }
         self.note_act(event, &judged)?;
         let verdict = match judged {
             Ok(()) => Verdict::Accepted,
@@ -84,11 +100,31 @@ impl Model {
             "PartitionsWiped" => self.partitions_wiped(event),
             "PartitionsMarked" => self.partitions_marked(event),
             "PartitionsRestored" => self.partitions_restored(event),
+            "PartitionsExpired" => self.partitions_expired(event),
+            "AssetRenamed" => self.asset_renamed(event),
+            "AssetMoved" => self.asset_moved(event),
             "ScheduleDefined" => self.schedule_defined(event),
             "SchedulePaused" => self.schedule_changed(event, |schedule| schedule.paused = true),
             "ScheduleResumed" => self.schedule_resumed(event),
             "ScheduleRemoved" => self.schedule_changed(event, |schedule| schedule.removed = true),
             "ScheduleTicked" => self.schedule_ticked(event),
+            "SensorDefined" => self.sensor_defined(event),
+            "SensorPaused" => self.sensor_changed(event, |sensor| sensor.paused = true),
+            "SensorResumed" => self.sensor_resumed(event),
+            "SensorRemoved" => self.sensor_removed(event),
+            "SensorCursorReset" => self.cursor_reset(event),
+            "SensorMessageReceived" => self.message_received(event),
+            "SensorEvaluationRequested" => self.sensor_call(event),
+            "SensorEvaluated" => self.sensor_evaluated(event),
+            "ConditionsEvaluated" => self.conditions_evaluated(event),
+            "ConditionPauseChanged" => self.condition_paused(event),
+            "NotificationRuleDefined" => self.rule_defined(event),
+            "NotificationRuleChanged" => self.rule_changed(event),
+            "NotificationTested" => self.rule_tested(event),
+            "NotificationRequested" => self.notification_requested(event),
+            "NotificationAttempted" => self.notification_attempted(event),
+            "FreshnessChanged" => self.freshness_changed(event),
+            "FreshnessObserved" => self.freshness_observed(event),
             "BackfillCreated" => self.backfill_created(event),
             "BackfillChunkPlanned" => self.chunk_planned(event),
             "BackfillStateChanged" => self.backfill_changed(event),
@@ -137,7 +173,8 @@ impl Model {
             deployed.definitions.remove(key);
         }
         self.deployed = Some(deployed);
-        Ok(())
+        self.policies_deployed(event)?;
+        self.conditions_deployed(event)
     }
 
     fn settings_changed(&mut self, event: &Event) -> Judged {

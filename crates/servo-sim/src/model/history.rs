@@ -25,6 +25,15 @@ pub fn check(batches: &[Batch], expected: Expected<'_>) -> Vec<String> {
 
 /// The model of a log, and the log's violations.
 pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<String>), String> {
+    follow_with(batches, expected, |_| Vec::new())
+}
+
+/// The same, where something else looks at the model after each batch.
+pub fn follow_with(
+    batches: &[Batch],
+    expected: Expected<'_>,
+    mut look: impl FnMut(&Model) -> Vec<String>,
+) -> Result<(Model, Vec<String>), String> {
     let mut checks = Checks {
         expected,
         model: Model::new(expected.rules.clone()),
@@ -49,6 +58,13 @@ pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<S
                 checks.report(event, problem);
             }
         }
+        if let Some(problem) = checks.model.unanswered_conditions() {
+            checks.problems.push(format!("after batch {} {problem}", batch.seq));
+        }
+        let seq = batch.seq;
+        checks
+            .problems
+            .extend(look(&checks.model).into_iter().map(|problem| format!("after batch {seq} {problem}")));
         before = Some(batch);
     }
     Ok((checks.model, checks.problems))
@@ -138,6 +154,14 @@ impl<'a> Checks<'a> {
         if event.kind == "DispatchRequested" && self.model.room() == Some(0) {
             self.report(event, "it is dispatched, and no worker has room for it");
         }
+        let model = &self.model;
+        let falsehood = model.false_evaluation(event).or_else(|| model.false_tick(event));
+        let falsehood = falsehood.or_else(|| model.false_request(event));
+        let falsehood = falsehood.or_else(|| model.false_freshness(event));
+        let falsehood = falsehood.or_else(|| model.false_expiry(event));
+        if let Some(falsehood) = falsehood.or_else(|| model.false_notification(event)) {
+            self.report(event, falsehood);
+        }
         if !matches!(event.kind.as_str(), "DispatchRequested" | "TaskStarted") {
             return;
         }
@@ -148,13 +172,14 @@ impl<'a> Checks<'a> {
         let Some(task) = run.tasks.iter().find(|task| task.key.as_str() == key) else { return };
         let is_dispatch = event.kind == "DispatchRequested";
         let falsehood = is_dispatch.then(|| self.model.false_provenance(event, task)).flatten();
+        let on_its_way = is_dispatch.then(|| self.model.begins_while_moving(&task.assets)).flatten();
         let missing =
             task.upstream.iter().map(|up| &run.tasks[*up]).find(|task| task.is != TaskIs::Succeeded);
         if let Some(missing) = missing {
             let (key, is) = (missing.key.clone(), missing.is.name());
             self.report(event, format_args!("it begins before {key}, which is {is}"));
         }
-        if let Some(falsehood) = falsehood {
+        for falsehood in falsehood.into_iter().chain(on_its_way) {
             self.report(event, falsehood);
         }
     }
@@ -174,7 +199,9 @@ impl<'a> Checks<'a> {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
         // A refusal changes nothing but the audit, where the same one may stand twice.
-        let is_record = event.kind == "RequestRefused";
+        // What is as fresh as before a wipe is said again in the same words; the state it follows from tells it apart.
+        let is_record =
+            matches!(event.kind.as_str(), "RequestRefused" | "FreshnessChanged" | "FreshnessObserved");
         if self.effects.insert(&event.key, requested) == Some(requested) && !is_record {
             self.report(event, format_args!("{} has a second effect", event.key));
         }
@@ -202,6 +229,15 @@ impl<'a> Checks<'a> {
                 self.report(event, format_args!("a second run was begun: {why}"))
             }
             "ScheduleTicked" => self.report(event, format_args!("a tick is made again: {why}")),
+            "SensorMessageReceived" => self.report(event, format_args!("a message counts again: {why}")),
+            "SensorEvaluationRequested"
+            | "SensorEvaluated"
+            | "ConditionsEvaluated"
+            | "FreshnessChanged"
+            | "FreshnessObserved"
+            | "AssetRenamed"
+            | "NotificationRequested"
+            | "NotificationAttempted" => self.report(event, why),
             "BackfillChunkPlanned" => self.report(event, format_args!("a chunk is planned again: {why}")),
             "RunRequested" => self.report(event, format_args!("a run id is used twice: {why}")),
             "RequestAnswered" => self.report(event, format_args!("a request was carried out twice: {why}")),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use servo_core::{EventId, Millis, TaskKey, Timestamp};
+use servo_core::{EventId, Millis, Operation, TaskKey, Timestamp};
 
-use super::Rules;
 use super::log::{text, texts};
+use super::{Event, Rules};
 
 macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($state:ident = $text:literal,)* }) => {
@@ -118,6 +118,8 @@ pub struct Task {
     pub attempt_id: String,
     pub failures: u64,
     pub interruptions: u64,
+    /// The code of its last failure.
+    pub failed_with: String,
     /// When the newest attempt was requested, until a queue has it.
     pub pending_since: Option<Timestamp>,
     pub dispatched_at: Option<Timestamp>,
@@ -131,6 +133,8 @@ pub struct Task {
     /// Position of the smallest failed task before it.
     pub caused_by: Option<usize>,
     pub finished_at: Option<Timestamp>,
+    /// The event that ended it.
+    pub ended_by: Option<EventId>,
     /// The outcome of a report that came too late.
     pub late: Option<String>,
     pub materialization: Option<String>,
@@ -145,6 +149,8 @@ pub struct Task {
 #[allow(missing_docs)]
 pub struct Dispatched {
     pub event: Option<EventId>,
+    /// The time of the oldest of what it reads.
+    pub read: Option<Timestamp>,
     /// Code versions of the assets that it makes, by key.
     pub code: BTreeMap<String, String>,
     /// Checks that block if they fail or are not reported, by asset.
@@ -172,6 +178,7 @@ impl Task {
             attempt_id: String::new(),
             failures: 0,
             interruptions: 0,
+            failed_with: String::new(),
             pending_since: None,
             dispatched_at: None,
             started_at: None,
@@ -181,6 +188,7 @@ impl Task {
             timer: None,
             caused_by: None,
             finished_at: None,
+            ended_by: None,
             late: None,
             materialization: None,
             dispatched: Dispatched::default(),
@@ -249,13 +257,23 @@ impl Task {
         self.heard_at.or(self.started_at).unwrap_or(self.since)
     }
 
-    pub(super) fn becomes(&mut self, is: TaskIs, at: Timestamp) {
+    /// Whether it makes data, rather than looking at it.
+    pub(super) fn makes_data(&self) -> bool {
+        self.key.operation() != Operation::Check
+    }
+
+    /// Whether it is about an asset without partitions.
+    pub(super) fn makes(&self, asset: &str) -> bool {
+        self.key.partition_str().is_none() && self.assets.iter().any(|own| own == asset)
+    }
+
+    pub(super) fn becomes(&mut self, is: TaskIs, event: &Event) {
         self.is = is;
-        self.since = at;
+        self.since = event.at;
         self.pending_since = None;
         self.retry_at = None;
         if is.has_ended() {
-            self.finished_at = Some(at);
+            (self.finished_at, self.ended_by) = (Some(event.at), Some(event.id));
         }
     }
 }

@@ -90,7 +90,7 @@ impl Model {
         run.timeout = event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new);
         for task in &mut run.tasks {
             let first = if task.upstream.is_empty() { TaskIs::Ready } else { TaskIs::Blocked };
-            task.becomes(first, event.at);
+            task.becomes(first, event);
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Model {
                 TaskIs::Skipped | TaskIs::Cancelled | TaskIs::Failed | TaskIs::Succeeded => false,
             };
             if ends {
-                task.becomes(TaskIs::Cancelled, event.at);
+                task.becomes(TaskIs::Cancelled, event);
             }
         }
         self.settle(index, event);
@@ -142,7 +142,7 @@ impl Model {
     /// Applies the end of a task to the other tasks, and to the run.
     pub(super) fn settle(&mut self, index: usize, event: &Event) {
         let run = &mut self.runs[index];
-        run.spread(event.at);
+        run.spread(event);
         if run.is.has_ended() || !run.tasks.iter().all(|task| task.is.has_ended()) {
             return;
         }
@@ -164,7 +164,7 @@ impl Model {
 impl Run {
     /// Re-evaluates every task until nothing changes: downstream of a failure tasks are skipped, downstream of a
     /// success they become ready (ADR-022, ADR-042).
-    fn spread(&mut self, at: Timestamp) {
+    fn spread(&mut self, event: &Event) {
         loop {
             let mut changed = false;
             for position in 0..self.tasks.len() {
@@ -182,7 +182,7 @@ impl Run {
                     } else {
                         continue;
                     };
-                    self.tasks[position].becomes(next, at);
+                    self.tasks[position].becomes(next, event);
                     changed = true;
                 } else if task.is == TaskIs::Skipped && task.caused_by.is_none() {
                     // Its cause is the first failure before it: what fails later changes nothing.

@@ -52,7 +52,7 @@ impl Model {
         only_if(!task.is_newest(number, id), "duplicate")?;
         only_if(number > task.attempt, "stale attempt")?;
         only_if(task.is == TaskIs::Ready && !task.is_open(), "not in that state")?;
-        let dispatched = Self::provenance(event, task);
+        let dispatched = self.provenance(event, task);
         let task = self.task(subject);
         task.dispatched = dispatched;
         task.voided.clear();
@@ -71,7 +71,7 @@ impl Model {
         only_if(task.dispatched_at.is_none(), "duplicate")?;
         task.dispatched_at = Some(event.at);
         if task.is == TaskIs::Ready && task.is_open() {
-            task.becomes(TaskIs::Dispatched, event.at);
+            task.becomes(TaskIs::Dispatched, event);
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Model {
         only_if(task.is_open(), "not in that state")?;
         (task.started_at, task.heard_at) = (Some(event.at), Some(event.at));
         task.worker = Some(worker.to_owned());
-        task.becomes(TaskIs::Running, event.at);
+        task.becomes(TaskIs::Running, event);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Model {
         let is_silent = told.is_none_or(|(since, _)| task.waits_since() <= Some(since));
         only_if(event.at >= told.map_or(due, |(_, due)| due) && is_silent, "not due")?;
         match wanted {
-            "RETRY" => task.becomes(TaskIs::Ready, event.at),
+            "RETRY" => task.becomes(TaskIs::Ready, event),
             "HEARTBEAT_CHECK" => self.end(subject, event, End::Failed(Failure::code("HEARTBEAT_LOST"))),
             _ => self.end(subject, event, End::Untaken),
         }
@@ -208,7 +208,7 @@ impl Model {
         let max_interruptions = self.rules.max_interruptions;
         let task = self.task(subject);
         if is_stopping {
-            task.becomes(TaskIs::Cancelled, event.at);
+            task.becomes(TaskIs::Cancelled, event);
             return self.settle(subject.0, event);
         }
         let mut failed = false;
@@ -216,27 +216,29 @@ impl Model {
             End::Succeeded(materialization) => {
                 let counts = task.assets.iter().any(|asset| !task.voided.contains(asset));
                 task.materialization = materialization.filter(|_| counts);
-                task.becomes(TaskIs::Succeeded, event.at);
+                task.becomes(TaskIs::Succeeded, event);
             }
             End::Failed(failure) => {
                 failed = true;
                 task.failures += 1;
                 task.interruptions = 0;
+                failure.code.clone_into(&mut task.failed_with);
                 match wait(task.retry.as_ref(), failure, task.failures, &task.attempt_id) {
                     Some(delay) => {
-                        task.becomes(TaskIs::RetryWait, event.at);
+                        task.becomes(TaskIs::RetryWait, event);
                         task.retry_at = Some(event.at.saturating_add(delay));
                     }
-                    None => task.becomes(TaskIs::Failed, event.at),
+                    None => task.becomes(TaskIs::Failed, event),
                 }
             }
             End::Lost => {
                 task.interruptions += 1;
                 let is_too_often = task.interruptions > max_interruptions;
                 failed = is_too_often;
-                task.becomes(if is_too_often { TaskIs::Failed } else { TaskIs::Ready }, event.at);
+                "INTERRUPTED".clone_into(&mut task.failed_with);
+                task.becomes(if is_too_often { TaskIs::Failed } else { TaskIs::Ready }, event);
             }
-            End::Untaken => task.becomes(TaskIs::Ready, event.at),
+            End::Untaken => task.becomes(TaskIs::Ready, event),
         }
         let run = &self.runs[subject.0];
         let task = &run.tasks[subject.1];

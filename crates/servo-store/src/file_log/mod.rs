@@ -2,7 +2,8 @@
 //!
 //! `append` is one write and one fdatasync. One process writes (locks of the OS see to it), any number may
 //! read. Only the last segment is ever written; opening scans only that one, so start-up does not depend on
-//! history. Sealed segments are verified when they are read.
+//! history. While it is open it may end with zeros, which are room for what comes (ADR-260). Sealed segments are
+//! verified when they are read.
 
 mod boundary;
 mod lock;
@@ -11,6 +12,7 @@ mod reserve;
 mod segment;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -86,7 +88,7 @@ impl FileLog {
         let home = root.join(layout.prefix());
         let dir = home.join(layout.ledger_dir());
         let boundary_file = home.join(layout.ledger_boundary());
-        create_dirs(files.as_ref(), root, &dir)
+        create_dirs(files.as_ref(), root, &dir, &mut BTreeSet::new())
             .map_err(|error| AppendError::io("creating the ledger", dir.display().to_string(), error))?;
         let lock = WriterLock::take(files.as_ref(), &home.join(layout.ledger_lock()))?;
 
@@ -177,11 +179,7 @@ impl FileLog {
         let segments = segment::list(self.files.as_ref(), &self.dir)?;
         let last_end = match segments.last() {
             None => 0,
-            Some(first) => {
-                let path = self.dir.join(batch_name(*first));
-                let len = self.files.len(&path);
-                len.map_err(|error| ReadError::io("opening a segment", path.display().to_string(), error))?
-            }
+            Some(first) => segment::end_of_lines(self.files.as_ref(), &self.dir.join(batch_name(*first)))?,
         };
         Ok(Snapshot { segments, last_end, last_tail: Tail::MayBeTorn })
     }
@@ -258,6 +256,7 @@ impl FileLog {
         self.check_lock(seq)?;
         writer.clean_up()?;
         if writer.len() >= self.options.segment_bytes {
+            writer.seal()?;
             *writer = Writer::create(Arc::clone(&self.files), &self.dir, next)?;
             let mut visible = self.visible();
             visible.segments.push(next);
@@ -319,6 +318,17 @@ impl FileLog {
             synced.map_err(|error| AppendError::io("deleting segments", self.location(), error))?;
         }
         Ok(())
+    }
+}
+
+impl Drop for FileLog {
+    /// Whoever looks at a log that nobody writes sees lines and nothing else.
+    fn drop(&mut self) {
+        let is_ours = self.lock.as_ref().is_some_and(|lock| lock.check().is_ok());
+        if let Some(writer) = self.writer.as_mut().filter(|_| is_ours) {
+            // If that fails, the next one to open it does it.
+            let _left = writer.get_mut().unwrap_or_else(PoisonError::into_inner).seal();
+        }
     }
 }
 

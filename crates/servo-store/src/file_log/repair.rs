@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::lock::WriterLock;
-use super::segment::{self, Lines, Records, Snapshot, Tail};
+use super::segment::{self, Lines, Records, Snapshot, Tail, end_of_lines};
 use super::{FileLog, boundary};
 use crate::files::{FileSystem, OsFiles};
 use crate::layout::batch_name;
@@ -54,7 +54,7 @@ impl FileLog {
         let boundary = boundary::load(files.as_ref(), &home.join(layout.ledger_boundary()))?;
         let segments = segment::list(files.as_ref(), &dir)?;
         let last_end = match segments.last() {
-            Some(last) => length(files.as_ref(), &dir, *last)?,
+            Some(last) => end_of_lines(files.as_ref(), &dir.join(batch_name(*last)))?,
             None => 0,
         };
         let snapshot = Snapshot { segments: segments.clone(), last_end, last_tail: Tail::MayBeTorn };
@@ -82,7 +82,7 @@ impl FileLog {
             _lock: lock,
         };
         if let Some(first) = cut {
-            let end = length(found.files.as_ref(), &found.dir, first)?;
+            let end = end_of_lines(found.files.as_ref(), &found.dir.join(batch_name(first)))?;
             let mut lines = Lines::open(Arc::clone(&found.files), &found.dir, first, end, Tail::Acknowledged);
             while lines.expected() <= last_good && lines.next()?.is_some() {}
             found.cut = Some((first, lines.offset()));
@@ -111,7 +111,8 @@ impl DamagedLog {
         // Copied whole and durable before anything is taken away.
         for (first, from) in self.rests() {
             let (segment, copy) = (self.dir.join(batch_name(first)), kept.join(batch_name(first)));
-            let end = self.files.len(&segment).map_err(failed(&segment))?;
+            let end = end_of_lines(self.files.as_ref(), &segment)
+                .map_err(|error| AppendError::read("reading a segment", error))?;
             if from < end {
                 let bytes = self.files.read_range(&segment, from..end).map_err(failed(&segment))?;
                 let mut file = self.files.create_new(&copy).map_err(failed(&copy))?;
@@ -134,11 +135,6 @@ impl DamagedLog {
     }
 }
 
-fn length(files: &dyn FileSystem, dir: &Path, first: Seq) -> Result<u64, ReadError> {
-    let path = dir.join(batch_name(first));
-    files.len(&path).map_err(|error| ReadError::io("opening a segment", path.display().to_string(), error))
-}
-
 /// The lines of a segment from some byte on, whatever they are.
 fn lines_from(
     files: &dyn FileSystem,
@@ -147,7 +143,7 @@ fn lines_from(
     from: u64,
 ) -> Result<Vec<DroppedBatch>, ReadError> {
     let path = dir.join(batch_name(first));
-    let end = length(files, dir, first)?;
+    let end = end_of_lines(files, &path)?;
     let bytes = files
         .read_range(&path, from..end)
         .map_err(|error| ReadError::io("reading a segment", path.display().to_string(), error))?;

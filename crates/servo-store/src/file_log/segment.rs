@@ -11,6 +11,8 @@ use crate::line::{self, Line};
 use crate::{Damage, ReadError, Record, Seq};
 
 const CHUNK: u64 = 1 << 20;
+/// How much is read at once where a segment may end with zeros.
+const LAST_BYTES: u64 = 64 << 10;
 
 /// First numbers of the segments in a directory, ascending.
 pub(super) fn list(files: &dyn FileSystem, dir: &Path) -> Result<Vec<Seq>, ReadError> {
@@ -19,6 +21,21 @@ pub(super) fn list(files: &dyn FileSystem, dir: &Path) -> Result<Vec<Seq>, ReadE
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ReadError::io("listing segments", dir.display().to_string(), error)),
     }
+}
+
+/// Where the lines of the last segment end: the zeros behind them are room for more (ADR-260).
+pub(super) fn end_of_lines(files: &dyn FileSystem, path: &Path) -> Result<u64, ReadError> {
+    let failed = |error| ReadError::io("opening a segment", path.display().to_string(), error);
+    let mut end = files.len(path).map_err(failed)?;
+    while end > 0 {
+        let from = end.saturating_sub(LAST_BYTES);
+        let bytes = files.read_range(path, from..end).map_err(failed)?;
+        if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+            return Ok(from + last as u64 + 1);
+        }
+        end = from;
+    }
+    Ok(end)
 }
 
 /// The end of a last line that was never acknowledged.

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::segment::{Lines, Tail};
+use super::segment::{Lines, Tail, end_of_lines};
 use crate::files::{FileSystem, OpenFile};
 use crate::layout::batch_name;
-use crate::{AppendError, ReadError, Seq};
+use crate::{AppendError, Seq};
+
+/// Room that is made at once, at most.
+const MAX_PADDING: usize = 1 << 20;
 
 /// The last segment, open for appending.
 #[derive(Debug)]
@@ -19,12 +22,16 @@ pub(super) struct Writer {
     len: u64,
     next: Seq,
     end: End,
+    /// Zeros behind `len`, for the next lines (ADR-260).
+    room: usize,
+    /// Bytes of lines that this writer has appended.
+    appended: usize,
 }
 
 /// The content of the file after `len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Empty.
+    /// Nothing but room.
     Clean,
     /// Perhaps some bytes of an append that failed.
     Dirty,
@@ -34,30 +41,31 @@ enum End {
 }
 
 impl Writer {
-    /// Takes over the segment that begins with `first`: drops a torn tail, and makes the rest and its name durable,
-    /// since the crashed writer may have died between writing and syncing.
+    /// Takes over the segment that begins with `first`: drops a torn tail and room, and makes the rest and its name
+    /// durable, since the crashed writer may have died between writing and syncing.
     pub(super) fn open(files: Arc<dyn FileSystem>, dir: &Path, first: Seq) -> Result<Self, crate::OpenError> {
         let path = dir.join(batch_name(first));
         let location = || path.display().to_string();
-        let len = files.len(&path).map_err(|error| ReadError::io("opening a segment", location(), error))?;
-        let mut lines = Lines::open(Arc::clone(&files), dir, first, len, Tail::MayBeTorn);
+        let end = end_of_lines(files.as_ref(), &path)?;
+        let mut lines = Lines::open(Arc::clone(&files), dir, first, end, Tail::MayBeTorn);
         while lines.next()?.is_some() {}
         let mut file = files
             .open_append(&path)
             .map_err(|error| AppendError::io("opening a segment for writing", location(), error))?;
         if let Some(torn) = lines.torn() {
             tracing::warn!(
-                file = %path.display(), offset = torn.offset, bytes = len - torn.offset, damage = %torn.damage,
+                file = %path.display(), offset = torn.offset, bytes = end - torn.offset, damage = %torn.damage,
                 "dropped the torn tail of the log: a batch that was never acknowledged"
             );
-            file.truncate(torn.offset)
-                .map_err(|error| AppendError::io("dropping a torn tail", location(), error))?;
+        }
+        let (len, next) = (lines.offset(), lines.expected());
+        if files.len(&path).ok() != Some(len) {
+            file.truncate(len).map_err(|error| AppendError::io("dropping a torn tail", location(), error))?;
         }
         file.sync_data()
             .and_then(|()| files.sync_dir(dir))
             .map_err(|error| AppendError::io("syncing a segment", location(), error))?;
-        let (len, next) = (lines.offset(), lines.expected());
-        Ok(Self { files, dir: dir.to_owned(), first, file, len, next, end: End::Clean })
+        Ok(Self { files, dir: dir.to_owned(), first, file, len, next, end: End::Clean, room: 0, appended: 0 })
     }
 
     /// Creates the segment that begins with `first`, durably.
@@ -75,7 +83,8 @@ impl Writer {
         };
         file.sync_data().map_err(refused)?;
         files.sync_dir(dir).map_err(refused)?;
-        Ok(Self { files, dir: dir.to_owned(), first, file, len: 0, next: first, end: End::Clean })
+        let dir = dir.to_owned();
+        Ok(Self { files, dir, first, file, len: 0, next: first, end: End::Clean, room: 0, appended: 0 })
     }
 
     pub(super) fn first(&self) -> Seq {
@@ -113,6 +122,7 @@ impl Writer {
     /// see to that.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), AppendError> {
         debug_assert_eq!(self.end, End::Clean, "clean_up comes first");
+        self.make_room(line.len());
         if let Err(error) = self.file.append(line) {
             self.end = End::Dirty;
             let error = self.refused("appending a batch", error);
@@ -125,7 +135,25 @@ impl Writer {
         }
         self.len += line.len() as u64;
         self.next += 1;
+        self.room = self.room.saturating_sub(line.len());
+        self.appended += line.len();
         Ok(())
+    }
+
+    /// Makes room for a line and for as much again as was appended so far: those who append little take little, and of
+    /// all others hardly a sync has to change the length of the file.
+    fn make_room(&mut self, line: usize) {
+        if self.room >= line || self.appended == 0 {
+            return;
+        }
+        let room = line + self.appended.min(MAX_PADDING);
+        // Where there is none, the line alone may still fit.
+        self.room = if self.file.pad(room).is_ok() { room } else { 0 };
+    }
+
+    /// Leaves nothing but lines in the file, which is not written any more.
+    pub(super) fn seal(&mut self) -> Result<(), AppendError> {
+        if self.room > 0 { self.cut() } else { Ok(()) }
     }
 
     fn give_up(&mut self, error: AppendError) -> AppendError {
@@ -140,6 +168,7 @@ impl Writer {
     }
 
     fn cut(&mut self) -> Result<(), AppendError> {
+        self.room = 0;
         let cut = self.file.truncate(self.len).and_then(|()| self.file.sync_data());
         if let Err(error) = cut {
             self.end = End::Unknown;

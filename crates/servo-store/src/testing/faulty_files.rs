@@ -135,6 +135,11 @@ impl OpenFile for FaultyFile {
         }
     }
 
+    fn pad(&mut self, bytes: usize) -> io::Result<()> {
+        self.faults.check("pad", &self.path)?;
+        self.inner.pad(bytes)
+    }
+
     fn sync_data(&mut self) -> io::Result<()> {
         self.faults.check("sync_data", &self.path)?;
         self.inner.sync_data()

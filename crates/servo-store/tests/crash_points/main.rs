@@ -2,6 +2,8 @@
 //! the power. Whoever starts after it goes on with what was not acknowledged, and in the end nothing is missing,
 //! doubled or torn.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
+
 mod blobs;
 mod crashes;
 mod file_log;

@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::Project;
 
-/// Variables of the environment that are for Servo alone: code of a project does not get them.
-pub(crate) const CREDENTIALS: [&str; 1] = ["SERVO_WORKER_KEY"];
-
 /// No interpreter was found, or the one that was named is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

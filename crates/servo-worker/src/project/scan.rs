@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use servo_core::sha256_hex;
 use servo_engine::definitions::Manifest;
+use servo_engine::work::CREDENTIALS;
 
 use super::Project;
-use super::interpreter::CREDENTIALS;
 use super::scan_cache::{Record, ScanCache};
 use super::start::StartError;
 
@@ -102,7 +102,13 @@ impl fmt::Display for BrokenModule {
 
 fn modules(broken: &[BrokenModule]) -> String {
     let count = broken.len();
-    let mut text = format!("{count} module{} cannot be imported", if count == 1 { "" } else { "s" });
+    // The file of the project has no module.
+    let is_settings = |module: &BrokenModule| module.module.is_none() && module.kind == "ConfigError";
+    let mut text = if broken.iter().all(is_settings) {
+        format!("servo.toml has {count} problem{}", if count == 1 { "" } else { "s" })
+    } else {
+        format!("{count} module{} cannot be imported", if count == 1 { "" } else { "s" })
+    };
     for module in broken {
         text.push_str(&format!("\n  {module}"));
     }
@@ -178,7 +184,11 @@ impl Project {
 
 /// Whether an interpreter has the SDK, seen from a directory.
 pub fn has_sdk(interpreter: &Path, directory: &Path) -> bool {
-    let probe = Command::new(interpreter)
+    let mut command = Command::new(interpreter);
+    for name in CREDENTIALS {
+        command.env_remove(name);
+    }
+    let probe = command
         .args(["-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('servo.scan') is None)"])
         .current_dir(directory)
         .stdin(Stdio::null())

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use servo_core::sha256_hex;
+use servo_engine::work::CREDENTIALS;
 
 use super::Project;
 
@@ -144,8 +145,10 @@ fn directory_hash(path: &Path) -> Option<String> {
     Some(hash_of(names.iter().map(|name| name.as_bytes())))
 }
 
+/// Hash of the value that a scan would find; none if it would find no such variable.
 fn variable_hash(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|value| sha256_hex(value.as_bytes()))
+    let value = std::env::var_os(name).filter(|_| !CREDENTIALS.contains(&name));
+    value.map(|value| sha256_hex(value.as_bytes()))
 }
 
 /// Hash of the names of all variables.

@@ -81,6 +81,7 @@ impl Runner {
                 | Reply::Loaded(_)
                 | Reply::Scanned(_)
                 | Reply::Progress(_)
+                | Reply::Part(_)
                 | Reply::Finished(_)
                 | Reply::Unknown => {}
             }

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use servo_engine::work::CREDENTIALS;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::pipe::Pipe;
-use crate::project::CREDENTIALS;
 
 /// Numbers of the descriptors in the process.
 const SOCKET: i32 = 3;

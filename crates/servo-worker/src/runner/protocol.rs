@@ -66,6 +66,9 @@ pub(crate) struct RunTask {
     /// `module:qualname`.
     pub(crate) function: String,
     pub(crate) partition: Option<Partition>,
+    /// The partitions that a function with `single_call` makes, of which the first is also above; empty for others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) call: Vec<CallPart>,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) config: BTreeMap<String, Value>,
@@ -73,6 +76,16 @@ pub(crate) struct RunTask {
     pub(crate) isolation: Isolation,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) compute: Option<Compute>,
+}
+
+/// One partition of a call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct CallPart {
+    pub(crate) task_key: String,
+    pub(crate) attempt: u32,
+    pub(crate) attempt_id: String,
+    pub(crate) partition: Option<Partition>,
+    pub(crate) outputs: Vec<Output>,
 }
 
 /// The partition of a task.
@@ -150,6 +163,8 @@ pub(super) enum Reply {
     Progress(Progress),
     /// A log record of the task.
     Log(LogMessage),
+    /// The end of one partition of a call.
+    Part(Finished),
     /// The end of a task.
     Finished(Finished),
     /// The end of an evaluation.
@@ -202,6 +217,9 @@ pub(super) struct EvaluatedReply {
 /// How a task ended, as its runner reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Finished {
+    /// The attempt, if it is one of several of a call.
+    #[serde(default)]
+    pub(crate) attempt_id: Option<String>,
     pub(crate) outcome: WorkOutcome,
     #[serde(default)]
     pub(crate) error: Option<Failure>,
@@ -209,6 +227,9 @@ pub(crate) struct Finished {
     pub(crate) outputs: Vec<FinishedOutput>,
     #[serde(default)]
     pub(crate) usage: Option<Usage>,
+    /// How each partition of a call ended; each came in a frame of its own.
+    #[serde(skip)]
+    pub(crate) parts: Vec<Finished>,
     /// Keys that it adds to dynamic partitions, by name.
     #[serde(default)]
     pub(crate) added_partitions: BTreeMap<String, Vec<String>>,
@@ -309,6 +330,7 @@ impl Reply {
             "mask" => Self::Mask(body(frame)?),
             "progress" => Self::Progress(body(frame)?),
             "log" => Self::Log(body(frame)?),
+            "part" => Self::Part(body(frame)?),
             "finished" => Self::Finished(body(frame)?),
             "evaluated" => Self::Evaluated(body(frame)?),
             "worn" => Self::Worn(body(frame)?),

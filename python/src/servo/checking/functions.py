@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONTEXT: Final = ("ctx", "context")
+# What a message has room for.
+_SHORT: Final = 40
+_SHOWN: Final = 5
 _WANTED: Final = "return True or False, (True, metadata) or servo.CheckResult(…)"
 
 
@@ -19,7 +22,7 @@ def call(function: Callable[..., object], value: object, ctx: object) -> CheckRe
     """Call the function of a check with the value, as its annotation asks for it, and perhaps the context.
 
     >>> call(lambda flights: (len(flights) > 1, {"flights": len(flights)}), [1], None)
-    CheckResult(passed=False, metadata={'flights': 1}, message='the check returned False')
+    CheckResult(passed=False, metadata={'flights': 1}, message='the check returned False: flights=1')
     """
     return result_of(function(**_arguments(function, value, ctx)))
 
@@ -63,8 +66,24 @@ def result_of(returned: object) -> CheckResult:
         shown = "None" if returned is None else f"a {type(returned).__qualname__}"
         raise TypeError(f"the check returned {shown}: {_WANTED}")
     if not result.passed and result.message is None:
-        return CheckResult(passed=False, metadata=result.metadata, message="the check returned False")
+        said = _values(result.metadata)
+        message = f"the check returned False: {said}" if said else "the check returned False"
+        return CheckResult(passed=False, metadata=result.metadata, message=message)
     return result
+
+
+def _values(metadata: dict[str, object]) -> str:
+    """Give numbers and short texts of metadata, by which people see at once how far off it is.
+
+    >>> _values({"rows": 3, "day": "2013-01-01", "plot": {"much": "more"}})
+    'rows=3, day=2013-01-01'
+    """
+    shown = [
+        f"{name}={value}"
+        for name, value in metadata.items()
+        if isinstance(value, str | int | float) and len(str(value)) <= _SHORT
+    ]
+    return ", ".join(shown[:_SHOWN])
 
 
 def _truth(value: object) -> bool | None:

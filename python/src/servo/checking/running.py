@@ -128,7 +128,7 @@ def _outcome(check: Mapping[str, Any], run: _Run) -> CheckOutcome:
 
 
 _Tried = tuple[CheckResult, str | None]
-"""What a check says, and the type of what it raised instead."""
+"""The result of a check, and the type of what it raised instead."""
 
 
 def _tried(check: Mapping[str, Any], run: _Run) -> _Tried:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from contextlib import aclosing
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from servo.client import address, operations, streams
-from servo.client.calls import Call, Page, delays, get, next_page, run_id
-from servo.client.errors import RunFailedError, UnreachableError
+from servo.client import automation, operations, streams
+from servo.client.base import CONNECT_WITHIN, READ_WITHIN, BaseClient, checked, log_part, refusal
+from servo.client.calls import Call, Page, delays, next_page
 from servo.client.records import LogLine, Run, RunEvent, Task
-from servo.client.sync import CONNECT_WITHIN, READ_WITHIN, refusal
 from servo.client.wire import Connection, Response
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
     from types import TracebackType
 
@@ -44,7 +41,7 @@ def _list(make: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[AsyncClient,
     return method
 
 
-class AsyncClient:
+class AsyncClient(BaseClient[Connection]):
     """Asks a server as `Client` does: the same methods are awaited, or iterated with `async for`.
 
     Args:
@@ -54,21 +51,6 @@ class AsyncClient:
         patience: for how many seconds to ask again a server that does not answer.
         context: how certificates are checked; as the system does by default.
     """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        key: str | None = None,
-        *,
-        directory: str | os.PathLike[str] | None = None,
-        patience: float = 2.0,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
-        """Find the server; nothing is sent yet."""
-        self._address = address.find(url, key, directory)
-        self._patience = patience
-        self._context = context
-        self._idle: list[Connection] = []
 
     version = _method(operations.version)
     ready = _method(operations.ready)
@@ -86,24 +68,52 @@ class AsyncClient:
     partitions = _list(operations.asset_partitions)
     materializations = _list(operations.materializations)
     materialization = _method(operations.materialization)
+    why_stale = _method(operations.why_stale)
+    stale = _list(operations.stale)
+    wipe = _method(operations.wipe)
+    mark = _method(operations.mark)
     backfills = _list(operations.backfills)
     backfill = _method(operations.backfill)
     backfill_chunks = _list(operations.backfill_chunks)
+    backfill_preview = _method(operations.backfill_preview)
     create_backfill = _method(operations.create_backfill)
     pause_backfill = _method(operations.pause_backfill)
     resume_backfill = _method(operations.resume_backfill)
     cancel_backfill = _method(operations.cancel_backfill)
     retry_failed_backfill = _method(operations.retry_failed_backfill)
+    schedules = _list(automation.schedules)
+    schedule = _method(automation.schedule)
+    schedule_ticks = _list(automation.schedule_ticks)
+    preview_schedule = _method(automation.preview_schedule)
+    trigger_schedule = _method(automation.trigger_schedule)
+    pause_schedule = _method(automation.pause_schedule)
+    resume_schedule = _method(automation.resume_schedule)
+    create_schedule = _method(automation.create_schedule)
+    delete_schedule = _method(automation.delete_schedule)
+    sensors = _list(automation.sensors)
+    sensor = _method(automation.sensor)
+    sensor_evals = _list(automation.sensor_evals)
+    evaluate_sensor = _method(automation.evaluate_sensor)
+    push_to_sensor = _method(automation.push_to_sensor)
+    pause_sensor = _method(automation.pause_sensor)
+    resume_sensor = _method(automation.resume_sensor)
+    reset_sensor_cursor = _method(automation.reset_sensor_cursor)
+    create_sensor = _method(automation.create_sensor)
+    delete_sensor = _method(automation.delete_sensor)
+    notifications = _list(automation.notifications)
+    notification = _method(automation.notification)
+    notification_history = _list(automation.notification_history)
+    test_notification = _method(automation.test_notification)
+    pause_notification = _method(automation.pause_notification)
+    resume_notification = _method(automation.resume_notification)
+    conditions = _list(automation.conditions)
+    explain_condition = _method(automation.explain_condition)
+    condition_evaluations = _list(automation.condition_evaluations)
+    pause_condition = _method(automation.pause_condition)
+    resume_condition = _method(automation.resume_condition)
+    why = _method(automation.why)
     sql = _method(operations.sql)
     request = _method(operations.request)
-
-    @property
-    def url(self) -> str:
-        """The address of the server."""
-        return self._address.url
-
-    def __repr__(self) -> str:
-        return f"<AsyncClient of {self.url}>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -129,10 +139,7 @@ class AsyncClient:
             async with aclosing(self._stream(streams.run_events(run, None))) as messages:
                 async for _ in messages:
                     pass
-            ended = await self.run(run)
-        if check and not ended.succeeded:
-            raise RunFailedError(ended)
-        return ended
+            return checked(await self.run(run), check=check)
 
     async def logs(
         self,
@@ -154,8 +161,7 @@ class AsyncClient:
                     yield line
             return
         while True:
-            route = ("runs", run_id(run), "tasks", operations.task_id(task), "attempts", number, "logs")
-            part = await self._do(get(dict, *route, offset=offset))
+            part = await self._do(log_part(run, task, number, offset))
             for each in part["lines"]:
                 yield LogLine(each)
             if part["next_offset"] == offset:
@@ -199,9 +205,7 @@ class AsyncClient:
                 status, answer = await send()
             except OSError as error:
                 if time.monotonic() + delay > deadline:
-                    raise UnreachableError(
-                        f"{self.url} cannot be reached: {error or type(error).__name__}"
-                    ) from error
+                    raise self._unreachable(error) from error
             else:
                 if status < 500 or time.monotonic() + delay > deadline:
                     return status, answer
@@ -249,15 +253,10 @@ class AsyncClient:
             connection.abort()
 
     async def _connect(self) -> Connection:
-        parts = self._address.split()
-        is_secure = parts.scheme == "https"
-        context = (self._context or ssl.create_default_context()) if is_secure else None
-        host, port = parts.hostname or "", parts.port or (443 if is_secure else 80)
+        parts, context = self._address.split(), self._tls()
+        host, port = parts.hostname or "", parts.port or (80 if context is None else 443)
         async with asyncio.timeout(CONNECT_WITHIN):
             return await Connection.open(host, port, parts.netloc, context)
-
-    def _path(self, target: str) -> str:
-        return self._address.split().path.rstrip("/") + target
 
 
 async def _readable(

@@ -126,12 +126,9 @@ def delays(first: float, most: float) -> Iterator[float]:
         delay = min(delay * 2, most)
 
 
-def partitions(
-    keys: Texts, ranges: Texts, *, latest: bool, missing: bool, failed: bool
-) -> dict[str, Any] | None:
-    """Say which partitions are meant; `None` if nothing was said."""
-    chosen: dict[str, Any] = {"keys": _list(keys), "ranges": _list(ranges)}
-    chosen |= {"latest": latest, "missing": missing, "failed": failed}
+def partitions(keys: Texts, ranges: Texts, **flags: bool) -> dict[str, Any] | None:
+    """Say which partitions are meant, with flags such as `missing`; `None` if nothing was said."""
+    chosen: dict[str, Any] = {"keys": _list(keys), "ranges": _list(ranges), **flags}
     return {name: value for name, value in chosen.items() if value} or None
 
 

@@ -1,9 +1,9 @@
-"""What can be asked of a server, each declared once: both clients are made of these functions."""
+"""Requests to a server, each declared once: both clients are made of these functions."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from servo.client import records
 from servo.client.calls import (
@@ -50,6 +50,7 @@ def trigger(  # noqa: PLR0913 - as many as a request has fields
     latest: bool = False,
     missing: bool = False,
     failed: bool = False,
+    stale: bool = False,
     config: Mapping[str, Any] | None = None,
     run_key: str | None = None,
     priority: int = 0,
@@ -68,6 +69,7 @@ def trigger(  # noqa: PLR0913 - as many as a request has fields
         latest: the newest partition of every asset.
         missing: only those that were never made.
         failed: only those whose last attempt failed.
+        stale: only those that have to be made to be up to date.
         config: values of configuration fields.
         run_key: a name for the request: the same key is the same run, for ever.
         priority: higher runs first.
@@ -77,7 +79,7 @@ def trigger(  # noqa: PLR0913 - as many as a request has fields
         check: run the checks of what is materialized, and make nothing.
         idempotency_key: for a day, the same key gets the same answer; made up unless given.
     """
-    which = _which(partitions, ranges, latest=latest, missing=missing, failed=failed)
+    which = _which(partitions, ranges, latest=latest, missing=missing, failed=failed, stale=stale)
     options: dict[str, Any] = {"config": config, "run_key": run_key, "priority": priority, "labels": labels}
     body = run_body(selection, which, timeout=timeout, retry=retry, check=check, **options)
     return change(records.AcceptedRun, "runs", body=body, key=idempotency_key)
@@ -91,10 +93,11 @@ def plan(  # noqa: PLR0913 - as above
     latest: bool = False,
     missing: bool = False,
     failed: bool = False,
+    stale: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> Call[records.Plan]:
     """Say what a request would run, and why; nothing is stored."""
-    which = _which(partitions, ranges, latest=latest, missing=missing, failed=failed)
+    which = _which(partitions, ranges, latest=latest, missing=missing, failed=failed, stale=stale)
     body = {
         name: value for name, value in run_body(selection, which, config=config).items() if value is not None
     }
@@ -133,9 +136,12 @@ def runs(  # noqa: PLR0913 - as many as there are filters
     )
 
 
-def tasks(run: AnyRun, *, state: Texts | None = None) -> Call[Page[records.Task]]:
+def tasks(
+    run: AnyRun, *, state: Texts | None = None, asset: str | AssetKey | None = None
+) -> Call[Page[records.Task]]:
     """List the tasks of a run, by key."""
-    return get(pages(records.Task), "runs", run_id(run), "tasks", limit=100, state=state)
+    about = None if asset is None else str(asset)
+    return get(pages(records.Task), "runs", run_id(run), "tasks", limit=100, state=state, asset=about)
 
 
 def task(run: AnyRun, task: str | records.Task) -> Call[records.Task]:
@@ -185,9 +191,25 @@ def asset_partitions(
     return get(pages(records.Partition), *asset_path(asset), "partitions", limit=100, **options)
 
 
-def materializations(asset: str | AssetKey) -> Call[Page[records.Materialization]]:
+def materializations(
+    asset: str | AssetKey,
+    *,
+    partition: str | None = None,
+    run: AnyRun | None = None,
+    created_after: Time | None = None,
+    created_before: Time | None = None,
+) -> Call[Page[records.Materialization]]:
     """List what was made of an asset, the newest first."""
-    return get(pages(records.Materialization), *asset_path(asset), "materializations", limit=100)
+    return get(
+        pages(records.Materialization),
+        *asset_path(asset),
+        "materializations",
+        limit=100,
+        partition=partition,
+        run_id=None if run is None else run_id(run),
+        created_after=created_after,
+        created_before=created_before,
+    )
 
 
 def materialization(asset: str | AssetKey, partition: str | None = None) -> Call[records.Materialization]:
@@ -195,9 +217,95 @@ def materialization(asset: str | AssetKey, partition: str | None = None) -> Call
     return get(records.Materialization, *asset_path(asset), "materialization", partition=partition)
 
 
-def backfills(*, state: Texts | None = None) -> Call[Page[records.Backfill]]:
+def why_stale(asset: str | AssetKey, partition: str | None = None) -> Call[records.WhyStale]:
+    """Say why an asset or one of its partitions is stale, in a sentence and by cause."""
+    return get(records.WhyStale, *asset_path(asset), "why", partition=partition)
+
+
+def stale(selection: str = "*", *, reason: str | None = None) -> Call[Page[records.StalePartition]]:
+    """List partitions that are not what they would be if they were made now, each with its reason and root.
+
+    `reason` is one of `NEVER_MADE`, `EXPIRED`, `CODE_CHANGED`, `UPSTREAM_NEWER`, `UPSTREAM_STALE` and
+    `FRESHNESS_MISSED`.
+    """
+    of = pages(records.StalePartition)
+    return get(of, "partitions", "stale", limit=100, selection=selection, reason=reason)
+
+
+def wipe(  # noqa: PLR0913 - as many as a request has fields
+    asset: str | AssetKey,
+    *,
+    partitions: Texts = (),
+    ranges: Texts = (),
+    everything: bool = False,
+    outside: bool = False,
+    keep_data: bool = False,
+    force: bool = False,
+    reason: str = "",
+    idempotency_key: str | None = None,
+) -> Call[records.Wiped]:
+    """Wipe partitions of an asset: it is as if they had never been made.
+
+    Args:
+        asset: the asset; one without partitions is wiped as a whole.
+        partitions: keys of partitions, such as `"2013-01-15"`.
+        ranges: ranges of them, both ends included.
+        everything: all of them.
+        outside: those that the definition of the asset does not have any more.
+        keep_data: the data stays where it is; only this can be undone.
+        force: also if runs are at work on them: what they make does not count.
+        reason: why, for the audit.
+        idempotency_key: for a day, the same key gets the same answer; made up unless given.
+    """
+    which = _which(partitions, ranges, all=everything, outside=outside)
+    body = {
+        "partitions": which,
+        "keep_data": keep_data or None,
+        "force": force or None,
+        "reason": reason or None,
+    }
+    wiped = (*asset_path(asset), "partitions", "wipe")
+    return change(records.Wiped, *wiped, body=body, key=idempotency_key)
+
+
+def mark(  # noqa: PLR0913 - as many as a request has fields
+    asset: str | AssetKey,
+    mark_as: Literal["materialized", "failed"],
+    *,
+    partitions: Texts = (),
+    ranges: Texts = (),
+    everything: bool = False,
+    reason: str = "",
+    idempotency_key: str | None = None,
+) -> Call[records.Marked]:
+    """Say of partitions that their data is there, whoever has made it, or that they are to be made again."""
+    which = _which(partitions, ranges, all=everything)
+    body = {"partitions": which, "as": mark_as, "reason": reason or None}
+    marked = (*asset_path(asset), "partitions", "mark")
+    return change(records.Marked, *marked, body=body, key=idempotency_key)
+
+
+def backfills(  # noqa: PLR0913 - as many as there are filters
+    *,
+    state: Texts | None = None,
+    asset: str | AssetKey | None = None,
+    source: Literal["request", "retry"] | None = None,
+    created_after: Time | None = None,
+    created_before: Time | None = None,
+    oldest_first: bool = False,
+) -> Call[Page[records.Backfill]]:
     """List backfills, the newest first."""
-    return get(pages(records.Backfill), *_BACKFILLS, limit=100, state=state)
+    return get(
+        pages(records.Backfill),
+        *_BACKFILLS,
+        limit=100,
+        state=state,
+        asset=None if asset is None else str(asset),
+        source=source,
+        created_after=created_after,
+        created_before=created_before,
+        sort="created_at" if oldest_first else None,
+    )
 
 
 def backfill(backfill: str | Record) -> Call[records.Backfill]:
@@ -220,6 +328,7 @@ def create_backfill(  # noqa: PLR0913 - as many as a request has fields
     ranges: Texts = (),
     missing: bool = False,
     failed: bool = False,
+    stale: bool = False,
     chunk_size: int | None = None,
     max_concurrent_runs: int | None = None,
     stop_on_failure: bool = False,
@@ -229,19 +338,61 @@ def create_backfill(  # noqa: PLR0913 - as many as a request has fields
     labels: Mapping[str, str] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[records.AcceptedBackfill]:
-    """Make many partitions, chunk by chunk."""
-    body = {
-        "selection": selection,
-        "partitions": _which(partitions, ranges, latest=False, missing=missing, failed=failed),
-        "chunk_size": chunk_size,
-        "max_concurrent_runs": max_concurrent_runs,
-        "stop_on_failure": stop_on_failure or None,
-        "failure_threshold": failure_threshold,
-        "config": dict(config) if config else None,
-        "priority": priority or None,
-        "labels": dict(labels) if labels else None,
-    }
+    """Make many partitions, chunk by chunk.
+
+    Args:
+        selection: which assets, as for commands.
+        partitions: keys of partitions, such as `"2013-01-15"`.
+        ranges: ranges of them, such as `"2013-01-01..2013-01-31"`, both ends included.
+        missing: only those that were never made.
+        failed: only those whose last attempt failed.
+        stale: only those that have to be made to be up to date.
+        chunk_size: the most partitions of one run; 10 unless given.
+        max_concurrent_runs: the most runs at once; 2 unless given.
+        stop_on_failure: plan no chunk after a failure.
+        failure_threshold: plan no chunk once more partitions than this have failed: `"10%"` or `"25"`.
+        config: values of configuration fields.
+        priority: higher runs first.
+        labels: free labels of its runs.
+        idempotency_key: for a day, the same key is the same backfill; made up unless given.
+    """
+    which = _which(partitions, ranges, missing=missing, failed=failed, stale=stale)
+    body = _backfill_body(
+        selection,
+        which,
+        chunk_size=chunk_size,
+        max_concurrent_runs=max_concurrent_runs,
+        stop_on_failure=stop_on_failure or None,
+        failure_threshold=failure_threshold,
+        config=dict(config) if config else None,
+        priority=priority or None,
+        labels=dict(labels) if labels else None,
+    )
     return change(records.AcceptedBackfill, *_BACKFILLS, body=body, key=idempotency_key)
+
+
+def backfill_preview(  # noqa: PLR0913 - as many as a request has fields
+    selection: str,
+    *,
+    partitions: Texts = (),
+    ranges: Texts = (),
+    missing: bool = False,
+    failed: bool = False,
+    stale: bool = False,
+    chunk_size: int | None = None,
+    max_concurrent_runs: int | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> Call[records.BackfillPreview]:
+    """Say what a backfill would make, in how many chunks, and how long it takes; nothing is stored."""
+    which = _which(partitions, ranges, missing=missing, failed=failed, stale=stale)
+    body = _backfill_body(
+        selection,
+        which,
+        chunk_size=chunk_size,
+        max_concurrent_runs=max_concurrent_runs,
+        config=dict(config) if config else None,
+    )
+    return Call(records.BackfillPreview, "POST", path(*_BACKFILLS, "preview"), {}, body)
 
 
 def pause_backfill(backfill: str | Record, *, reason: str = "") -> Call[records.Accepted]:
@@ -309,8 +460,13 @@ def backfill_id(backfill: str | Record) -> str:
     return backfill if isinstance(backfill, str) else str(backfill["backfill_id"])
 
 
-def _which(keys: Texts, ranges: Texts, *, latest: bool, missing: bool, failed: bool) -> dict[str, Any] | None:
-    return partitions(keys, ranges, latest=latest, missing=missing, failed=failed)
+def _which(keys: Texts, ranges: Texts, **flags: bool) -> dict[str, Any] | None:
+    return partitions(keys, ranges, **flags)
+
+
+def _backfill_body(selection: str, which: dict[str, Any] | None, **options: object) -> dict[str, Any]:
+    body = {"selection": selection, "partitions": which, **options}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _as_is(value: object) -> Any:  # noqa: ANN401 - JSON

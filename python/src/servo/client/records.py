@@ -1,4 +1,4 @@
-"""What servers answer: JSON objects with typed attributes."""
+"""Answers of servers: JSON objects with typed attributes."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Asset(Record):
 
 
 class Partition(Record):
-    """What is known of one partition of an asset."""
+    """The status and the newest materialization of one partition of an asset."""
 
     partition: str | None
     status: str
@@ -215,6 +215,61 @@ class Materialization(Record):
     byte_size: int | None
     metadata: JSON
     code_version: str | None
+
+
+class StalePartition(Record):
+    """A partition that is not what it would be if it were made now, or an asset without partitions."""
+
+    asset_key: str
+    partition: str | None
+    reason: str
+    why: str
+    stale_since: datetime | None
+    upstream_asset_key: str | None
+    upstream_partition: str | None
+    root_reason: str | None
+
+
+class WhyStale(Record):
+    """Why an asset or a partition is stale, or that it is up to date."""
+
+    asset_key: str
+    partition: str | None
+    stale: bool
+    sentence: str
+    totals: JSON
+    cause: JSON | None
+
+
+class Wiped(Accepted):
+    """Partitions that have lost their status; there is no event if there were none."""
+
+    count: int
+    with_data: int
+    first: str | None
+    last: str | None
+    outside: int
+
+
+class Marked(Accepted):
+    """Partitions that were given another status."""
+
+    count: int
+
+
+class BackfillPreview(Record):
+    """The chunks that a backfill would have; nothing is stored. Estimates are there if there is a past."""
+
+    selection: str
+    total_partitions: int
+    total_chunks: int
+    chunk_size: int
+    max_concurrent_runs: int
+    first_chunk_partitions: list[str]
+    first_run_tasks: int
+    estimated_work_seconds: float | None
+    estimated_seconds: float | None
+    targets: list[JSON]
 
 
 class Backfill(Record):
@@ -258,7 +313,7 @@ class BackfillChunk(Record):
 
 
 class Plan(Record):
-    """What a request would run; nothing is stored."""
+    """The tasks that a request would run; nothing is stored."""
 
     fingerprint: str
     stages: int
@@ -292,7 +347,7 @@ class Table(Record):
 
 
 class RunEvent:
-    """What became of a run: its new row, that of a task, or its end.
+    """A change of a run: its new row, that of a task, or its end.
 
     `kind` says which; `id` is where to resume, and `None` if there is more of the same moment.
     """

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 import time
 from contextlib import closing
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from servo.client import address, operations, streams
-from servo.client.calls import Call, Page, delays, get, next_page, problem, run_id
-from servo.client.errors import MalformedError, ProblemError, RunFailedError, UnreachableError
+from servo.client import automation, operations, streams
+from servo.client.base import CONNECT_WITHIN, READ_WITHIN, BaseClient, checked, log_part, refusal
+from servo.client.calls import Call, Page, delays, next_page
 from servo.client.records import LogLine, Run, RunEvent, Task
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
 
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CONNECT_WITHIN = 5.0
-# Longer than any answer, and longer than a stream is silent.
-READ_WITHIN = 60.0
 BROKEN = (OSError, http.client.HTTPException)
 
 
@@ -47,7 +42,7 @@ def _list(make: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P], 
     return method
 
 
-class Client:
+class Client(BaseClient[http.client.HTTPConnection]):
     """Asks a server: triggers runs and waits for them, follows events and logs, lists what there is.
 
     Without arguments it asks the same server as commands do: that of `SERVO_URL`, of the context in use, or
@@ -61,21 +56,6 @@ class Client:
         patience: for how many seconds to ask again a server that does not answer.
         context: how certificates are checked; as the system does by default.
     """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        key: str | None = None,
-        *,
-        directory: str | os.PathLike[str] | None = None,
-        patience: float = 2.0,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
-        """Find the server; nothing is sent yet."""
-        self._address = address.find(url, key, directory)
-        self._patience = patience
-        self._context = context
-        self._idle: list[http.client.HTTPConnection] = []
 
     version = _method(operations.version)
     ready = _method(operations.ready)
@@ -93,24 +73,52 @@ class Client:
     partitions = _list(operations.asset_partitions)
     materializations = _list(operations.materializations)
     materialization = _method(operations.materialization)
+    why_stale = _method(operations.why_stale)
+    stale = _list(operations.stale)
+    wipe = _method(operations.wipe)
+    mark = _method(operations.mark)
     backfills = _list(operations.backfills)
     backfill = _method(operations.backfill)
     backfill_chunks = _list(operations.backfill_chunks)
+    backfill_preview = _method(operations.backfill_preview)
     create_backfill = _method(operations.create_backfill)
     pause_backfill = _method(operations.pause_backfill)
     resume_backfill = _method(operations.resume_backfill)
     cancel_backfill = _method(operations.cancel_backfill)
     retry_failed_backfill = _method(operations.retry_failed_backfill)
+    schedules = _list(automation.schedules)
+    schedule = _method(automation.schedule)
+    schedule_ticks = _list(automation.schedule_ticks)
+    preview_schedule = _method(automation.preview_schedule)
+    trigger_schedule = _method(automation.trigger_schedule)
+    pause_schedule = _method(automation.pause_schedule)
+    resume_schedule = _method(automation.resume_schedule)
+    create_schedule = _method(automation.create_schedule)
+    delete_schedule = _method(automation.delete_schedule)
+    sensors = _list(automation.sensors)
+    sensor = _method(automation.sensor)
+    sensor_evals = _list(automation.sensor_evals)
+    evaluate_sensor = _method(automation.evaluate_sensor)
+    push_to_sensor = _method(automation.push_to_sensor)
+    pause_sensor = _method(automation.pause_sensor)
+    resume_sensor = _method(automation.resume_sensor)
+    reset_sensor_cursor = _method(automation.reset_sensor_cursor)
+    create_sensor = _method(automation.create_sensor)
+    delete_sensor = _method(automation.delete_sensor)
+    notifications = _list(automation.notifications)
+    notification = _method(automation.notification)
+    notification_history = _list(automation.notification_history)
+    test_notification = _method(automation.test_notification)
+    pause_notification = _method(automation.pause_notification)
+    resume_notification = _method(automation.resume_notification)
+    conditions = _list(automation.conditions)
+    explain_condition = _method(automation.explain_condition)
+    condition_evaluations = _list(automation.condition_evaluations)
+    pause_condition = _method(automation.pause_condition)
+    resume_condition = _method(automation.resume_condition)
+    why = _method(automation.why)
     sql = _method(operations.sql)
     request = _method(operations.request)
-
-    @property
-    def url(self) -> str:
-        """The address of the server."""
-        return self._address.url
-
-    def __repr__(self) -> str:
-        return f"<Client of {self.url}>"
 
     def __enter__(self) -> Self:
         return self
@@ -152,10 +160,7 @@ class Client:
         with closing(self._stream(streams.run_events(run, None), deadline)) as messages:
             for _ in messages:
                 pass
-        ended = self.run(run)
-        if check and not ended.succeeded:
-            raise RunFailedError(ended)
-        return ended
+        return checked(self.run(run), check=check)
 
     def logs(
         self,
@@ -183,8 +188,7 @@ class Client:
             yield from _readable(self._stream(cursor), streams.log_line)
             return
         while True:
-            route = ("runs", run_id(run), "tasks", operations.task_id(task), "attempts", number, "logs")
-            part = self._do(get(dict, *route, offset=offset))
+            part = self._do(log_part(run, task, number, offset))
             yield from map(LogLine, part["lines"])
             if part["next_offset"] == offset:
                 return
@@ -226,9 +230,7 @@ class Client:
                 status, answer = send()
             except BROKEN as error:
                 if time.monotonic() + delay > deadline:
-                    raise UnreachableError(
-                        f"{self.url} cannot be reached: {error or type(error).__name__}"
-                    ) from error
+                    raise self._unreachable(error) from error
             else:
                 if status < 500 or time.monotonic() + delay > deadline:
                     return status, answer
@@ -276,29 +278,16 @@ class Client:
             raise refusal(status, response.read())
 
     def _connect(self) -> http.client.HTTPConnection:
-        parts = self._address.split()
+        parts, context = self._address.split(), self._tls()
         host, port = parts.hostname or "", parts.port
         connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            context = self._context or ssl.create_default_context()
+        if context is not None:
             connection = http.client.HTTPSConnection(host, port, timeout=CONNECT_WITHIN, context=context)
         else:
             connection = http.client.HTTPConnection(host, port, timeout=CONNECT_WITHIN)
         connection.connect()
         connection.sock.settimeout(READ_WITHIN)
         return connection
-
-    def _path(self, target: str) -> str:
-        return self._address.split().path.rstrip("/") + target
-
-
-def refusal(status: int, body: bytes) -> ProblemError | MalformedError:
-    """Give the error of a stream that did not begin."""
-    try:
-        Call(lambda value: value, "GET", "the stream").answer(status, body)
-    except (ProblemError, MalformedError) as error:
-        return error
-    return problem(status, None)
 
 
 def _limit(connection: http.client.HTTPConnection, deadline: float | None) -> None:

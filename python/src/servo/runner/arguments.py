@@ -55,7 +55,9 @@ def arguments(
         try:
             given[parameter] = ctx.config = config_object(model, ctx.config, shown)
         except ConfigError as error:
-            raise TaskError(INVALID_DEFINITION, str(error)) from error.__cause__
+            raise TaskError(
+                INVALID_DEFINITION, str(error), "give other values: --config"
+            ) from error.__cause__
     for parameter, resource in inputs.resources.items():
         if resource not in ctx.resources:
             known = ", ".join(sorted(ctx.resources)) or "none"

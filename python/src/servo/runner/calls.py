@@ -6,7 +6,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from servo.dependencies import canonical
-from servo.results import Output
+from servo.results import Output, PartitionFailures
 from servo.runner.errors import SCHEMA_VIOLATION, TaskError
 
 if TYPE_CHECKING:
@@ -28,11 +28,7 @@ def call(function: Function, arguments: Arguments, selected: Sequence[str], take
         take: Is given the asset, its value, and what is said of it. What it raises ends the function.
     """
     taker = _Taker(function, selected, take)
-    positional, named = arguments.take()
-    result: Any = function.call(*positional, **named)
-    del positional, named
-    if hasattr(result, "__await__"):
-        result = _run(_awaited(result))
+    result: Any = _called(function, arguments)
     if isinstance(result, types.AsyncGeneratorType):
         _run(_taken(result, taker))
         taker.end()
@@ -47,6 +43,21 @@ def call(function: Function, arguments: Arguments, selected: Sequence[str], take
         taker.end()
     else:
         taker.returned(result)
+
+
+def result_of(function: Function, arguments: Arguments) -> object:
+    """Call a function that makes several partitions, and give what it returns, held to its annotation."""
+    result: Any = _called(function, arguments)
+    if result is not None and not isinstance(result, PartitionFailures | types.GeneratorType):
+        _Taker(function, function.outputs, lambda *_taken: None).returned_range(result)
+    return result
+
+
+def _called(function: Function, arguments: Arguments) -> Any:  # noqa: ANN401 - what the user's function gives
+    positional, named = arguments.take()
+    result: Any = function.call(*positional, **named)
+    del positional, named
+    return _run(_awaited(result)) if hasattr(result, "__await__") else result
 
 
 def _run(coroutine: Any) -> object:  # noqa: ANN401 - a coroutine
@@ -112,6 +123,10 @@ class _Taker:
         missing = [key for key in self._selected if key not in self._taken]
         if missing:
             raise self._wrong(f"returned nothing for {_shown(missing)}")
+
+    def returned_range(self, result: object) -> None:
+        """Refuse what is not as the function says of several partitions."""
+        self._check(self._selected[0], result)
 
     def _several(self, result: object) -> None:
         """Take what was returned for several assets."""

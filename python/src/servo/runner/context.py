@@ -11,10 +11,11 @@ from servo.runner.json_values import json_value
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from servo.keys import AssetKey
     from servo.partition import Partition, PartitionRange, Window
+    from servo.partition_batch import PartitionBatch
     from servo.partitions import DynamicPartitions
     from servo.runner.secrets import Secrets
 
@@ -32,6 +33,7 @@ class TaskContext:
         *,
         assets: tuple[str, ...],
         partition: Partition | None,
+        partitions: Sequence[Partition] | None = None,
         run_id: str,
         attempt: int,
         config: Mapping[str, object],
@@ -45,6 +47,7 @@ class TaskContext:
         Args:
             assets: Canonical keys of what is to be made.
             partition: Which partition of it.
+            partitions: Which ones, of a function that makes several in one call.
             run_id: The run.
             attempt: Which attempt this is, from 1.
             config: Values of configuration by name.
@@ -55,7 +58,8 @@ class TaskContext:
         """
         self.assets = assets
         """Canonical keys of what is to be made."""
-        self.partition = partition
+        self._partition = partition
+        self._partitions = partitions
         self.run_id = run_id
         self.attempt = attempt
         self.config: Any = config
@@ -82,18 +86,40 @@ class TaskContext:
         return tuple(asset.replace("/", ".", 1) for asset in self.assets)
 
     @property
-    def partition_range(self) -> PartitionRange | None:
-        """The first and the last of the partitions that are made. A task makes one, so both are that."""
-        if self.partition is None:
-            return None
-        from servo.partition import PartitionRange  # noqa: PLC0415 - imported by now
+    def partition(self) -> Partition | None:
+        """The partition that is made, if the asset has any."""
+        if self._partitions is None:
+            return self._partition
+        problem = (
+            "is given all partitions of a run in one call, single_call=True: take them from ctx.partitions"
+        )
+        raise ValueError(f"{self.selected_outputs[0]} {problem}")
 
-        return PartitionRange(self.partition, self.partition)
+    @property
+    def partitions(self) -> PartitionBatch:
+        """The partitions that are made, in order: one, unless the asset has `single_call`."""
+        from servo.partition_batch import PartitionBatch  # noqa: PLC0415 - few functions ask
+
+        alone = () if self._partition is None else (self._partition,)
+        return PartitionBatch(alone if self._partitions is None else self._partitions)
+
+    @property
+    def partition_range(self) -> PartitionRange | None:
+        """The first and the last of the partitions that are made; both the same unless there are several."""
+        return self.partitions.range
 
     @property
     def partition_window(self) -> Window | None:
-        """The time that the partition stands for, if it is one of time."""
-        return None if self.partition is None else self.partition.window
+        """The time that the partitions stand for, if they are of time: from the first to the last."""
+        return self.partitions.window
+
+    def of_partition(self, partition: Partition) -> TaskContext:
+        """Give the context of one partition of several, for its checks. What is said of all is said of it."""
+        from copy import copy  # noqa: PLC0415 - only for assets with single_call
+
+        own = copy(self)
+        own._partition, own._partitions = partition, None  # noqa: SLF001 - of the same class
+        return own
 
     @property
     def log(self) -> logging.Logger:
@@ -136,7 +162,7 @@ class TaskContext:
         )
 
     def __repr__(self) -> str:
-        partition = "" if self.partition is None else f" {self.partition}"
+        partition = "".join(f" {each}" for each in self.partitions.keys[:3])
         return f"<context of {', '.join(self.selected_outputs)}{partition}>"
 
 

@@ -49,9 +49,10 @@ class TaskError(Exception):
     'raw.flights has no data: materialize it first'
     """
 
-    def __init__(self, code: str, message: str) -> None:
-        """Take the code of Servo, and what to tell the user."""
+    def __init__(self, code: str, message: str, advice: str | None = None) -> None:
+        """Take the code of Servo, what to tell the user, and what helps, where the code does not say it."""
         self.code = code
+        self.advice = advice
         super().__init__(message)
 
 
@@ -92,10 +93,12 @@ def entry_of(error: BaseException, project: Project) -> dict[str, Any]:
     if isinstance(error, TaskError):
         cause = error.__cause__
         if cause is None:
-            return error_entry(error.code, str(error))
+            return error_entry(error.code, str(error), suggested_action=error.advice)
         code = machine_fault(cause) or error.code
         traceback = shown_traceback(cause, project)
-        return error_entry(code, str(error), cause, traceback, details=_details(cause))
+        return error_entry(
+            code, str(error), cause, traceback, suggested_action=error.advice, details=_details(cause)
+        )
     code = machine_fault(error) or USER_CODE_EXCEPTION
     what, advice = _explained(error, project)
     traceback = shown_traceback(error, project)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LEAST_MEMORY: Final = 16 * 1024**2
-"""What a task may allocate in any case: the interpreter needs some to say that there is no more."""
+"""Bytes that a task may allocate in any case: the interpreter needs some to say that there is no more."""
 
 
 @contextmanager

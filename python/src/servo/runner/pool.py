@@ -21,7 +21,7 @@ class _Live(NamedTuple):
     resource: Any
     """The object whose methods set it up and tear it down."""
     given: Any
-    """What functions are given."""
+    """The object that functions are given."""
     secrets: list[str]
 
 
@@ -145,7 +145,8 @@ class Pool(Mapping[str, Any]):
         try:
             return configured(kind, name, self._settings)
         except ConfigError as error:
-            raise TaskError(INVALID_DEFINITION, str(error)) from error.__cause__
+            advice = f"mend [resources.{name}] in servo.toml, or the variable that sets it, and run it again"
+            raise TaskError(INVALID_DEFINITION, str(error), advice) from error.__cause__
 
 
 def _wait(registered: RegisteredResource, error: TaskError, attempt: int) -> float | None:

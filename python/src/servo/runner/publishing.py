@@ -234,4 +234,5 @@ def blocked(publications: list[Publication]) -> TaskError | None:
     fate = "output kept for review" if kept else "output discarded"
     if not any(each.byte_size for each in found):
         fate = "nothing was made"
-    return TaskError(CHECK_FAILED, f"a check blocked it, {fate}: {told}")
+    advice = "look at it, and let it count or not: servo quarantine list" if kept else None
+    return TaskError(CHECK_FAILED, f"a check blocked it, {fate}: {told}", advice)

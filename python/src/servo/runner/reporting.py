@@ -82,6 +82,10 @@ class Reporter:
                 return
         self._sender.send(frame)
 
+    def part(self, frame: dict[str, Any]) -> None:
+        """Say how one partition of a call ended."""
+        self.finished(frame)
+
     def masked(self, frame: dict[str, Any]) -> None:
         """Replace secrets in the parts of the last frame that are written by user code."""
         self.mask_error(frame)

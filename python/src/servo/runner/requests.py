@@ -76,6 +76,7 @@ class RunRequest:
     __slots__ = (
         "attempt",
         "attempt_id",
+        "call",
         "compute",
         "config",
         "function",
@@ -108,6 +109,9 @@ class RunRequest:
             self.compute: dict[str, Any] | None = wire.get("compute")
             self.is_isolated = wire.get("isolation") == "process"
             self.partition = _partition(wire.get("partition"))
+            parts = [{**wire, **part, "call": None} for part in wire.get("call") or ()]
+            self.call = [RunRequest(part) for part in parts]
+            """The partitions of a call that makes several, each as a task of its own."""
         except KeyError as error:
             problem = f"the supervisor sent a task without its field {error.args[0]}"
             raise TaskError(INTERNAL_ERROR, problem) from None

@@ -43,10 +43,9 @@ class Secrets(Mapping[str, str]):
 def resolve(references: list[dict[str, Any]], root: str) -> Secrets:
     """Find the values of secrets; `root` is the directory of the project.
 
-    >>> resolve([{"name": "TOKEN", "provider": "env", "path": "NO_SUCH_VARIABLE"}], "/")
+    >>> resolve([{"name": "TOKEN", "provider": "env", "path": "ABSENT"}], "/")
     Traceback (most recent call last):
-    servo.runner.errors.TaskError: secret TOKEN is not there: set the environment variable NO_SUCH_VARIABLE \
-for the worker
+    servo.runner.errors.TaskError: secret TOKEN is not there: the environment variable ABSENT is not set
     """
     return Secrets({each["name"]: _value(each, root) for each in references})
 
@@ -56,8 +55,9 @@ def _value(reference: dict[str, Any], root: str) -> str:
     if provider == "env":
         found = os.environ.get(path)
         if found is None:
-            problem = f"is not there: set the environment variable {path} for the worker"
-            raise TaskError(INVALID_DEFINITION, f"secret {name} {problem}")
+            advice = f"set the environment variable {path} where workers run, or in .env beside servo.toml"
+            problem = f"secret {name} is not there: the environment variable {path} is not set"
+            raise TaskError(INVALID_DEFINITION, problem, advice)
         return found
     if provider == "file":
         return _content(name, os.path.join(root, path))
@@ -75,8 +75,9 @@ def _content(name: str, file: str) -> str:
             text = opened.read()
     except OSError as error:
         problem = f"cannot be read from {file}: {error.strerror}"
+        advice = "put the file there where workers run, and let them read it"
     except UnicodeDecodeError:
-        problem = f"in {file} is not UTF-8: encode it, in base64 for example"
+        problem, advice = f"in {file} is not UTF-8", "encode it, in base64 for example"
     else:
         return text.removesuffix("\n").removesuffix("\r")
-    raise TaskError(INVALID_DEFINITION, f"secret {name} {problem}")
+    raise TaskError(INVALID_DEFINITION, f"secret {name} {problem}", advice)

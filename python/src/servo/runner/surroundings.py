@@ -10,7 +10,9 @@ import _locale
 import os
 import sys
 import threading
+import time
 from _signal import (  # type: ignore[import-not-found]
+    ITIMER_REAL,
     SIGALRM,
     SIGCHLD,
     SIGHUP,
@@ -18,7 +20,9 @@ from _signal import (  # type: ignore[import-not-found]
     SIGPIPE,
     SIGUSR1,
     SIGUSR2,
+    getitimer,
     getsignal,
+    setitimer,
     signal,
 )
 from contextlib import suppress
@@ -55,23 +59,35 @@ class Surroundings:
         self._threads = set(threading.enumerate())
         self._warnings = _warning_filters()
         self._logging = _logging()
+        self._of_loggers = _handlers_of_loggers()
+        self._patience = _socket_timeout()
 
     def restore(self) -> str | None:
         """Put back what was changed; give what cannot be put back, in words."""
+        # Before all else, which must not raise because a task has made errors of warnings.
+        self._restore_warnings()
         if _variables() != self._variables:
+            is_elsewhere = os.environ.get("TZ") != self._environment.get("TZ")
             os.environ.clear()
             os.environ.update(self._environment)
+            if is_elsewhere:
+                time.tzset()
         self._restore_interpreter()
         if _umask() != self._umask:
             os.umask(self._umask)
         if _locale.setlocale(_locale.LC_ALL, None) != self._locale:
             with suppress(ValueError, OSError):
                 _locale.setlocale(_locale.LC_ALL, self._locale)
+        # An alarm that nobody waits for any more would end the next task.
+        if getitimer(ITIMER_REAL) != (0.0, 0.0):
+            setitimer(ITIMER_REAL, 0)
         for number, handler in self._handlers.items():
             if getsignal(number) is not handler and handler is not None:
                 signal(number, handler)
-        self._restore_warnings()
         self._restore_logging()
+        self._restore_loggers()
+        if _socket_timeout() != self._patience:
+            sys.modules["_socket"].setdefaulttimeout(self._patience)
         return self._left()
 
     def _restore_interpreter(self) -> None:
@@ -103,6 +119,15 @@ class Surroundings:
         logging.root.handlers[:] = handlers
         logging.root.setLevel(level)
         logging.disable(disabled)
+
+    def _restore_loggers(self) -> None:
+        """Remove handlers that were added, or every line of the next task would be written twice."""
+        found = _handlers_of_loggers()
+        if found == self._of_loggers:
+            return
+        logging: Any = sys.modules["logging"]
+        for name in {*found, *self._of_loggers}:
+            logging.getLogger(name).handlers[:] = self._of_loggers.get(name, [])
 
     def _left(self) -> str | None:
         for thread in threading.enumerate():
@@ -151,3 +176,21 @@ def _logging() -> tuple[list[Any], int, int] | None:
     if logging is None:
         return None
     return list(logging.root.handlers), logging.root.level, logging.root.manager.disable
+
+
+def _handlers_of_loggers() -> dict[str, list[Any]]:
+    """Give the handlers of loggers that have a name, without those that do nothing: libraries add them."""
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return {}
+    found = {}
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        handlers = getattr(logger, "handlers", None)
+        if handlers and any(type(each) is not logging.NullHandler for each in handlers):
+            found[name] = list(handlers)
+    return found
+
+
+def _socket_timeout() -> float | None:
+    socket: Any = sys.modules.get("_socket")
+    return None if socket is None else socket.getdefaulttimeout()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from time import process_time
 from typing import Final
 
 _STATUS: Final = "/proc/self/status"
@@ -36,8 +37,9 @@ class Usage:
 
 
 def _cpu_seconds() -> float:
-    of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in of)
+    # Asking for the usage of this process would look at its memory too: that was a seventh of a small task.
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return process_time() + children.ru_utime + children.ru_stime
 
 
 def peak_bytes(usage: resource.struct_rusage) -> int:

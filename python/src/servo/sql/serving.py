@@ -23,7 +23,7 @@ _LARGEST: Final = 2**53
 
 
 class Limits(NamedTuple):
-    """What a query is held to."""
+    """Limits of a query."""
 
     query: str
     rows: int
@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     bytes: int
     """Bytes of the result, about."""
     memory: str
-    """What DuckDB may take, in its words."""
+    """The memory that DuckDB may take, in its words."""
     threads: int
 
     @classmethod

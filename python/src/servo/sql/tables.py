@@ -19,6 +19,33 @@ if TYPE_CHECKING:
     from servo.sql.state import File, TableFiles
 
 _OWNERS: Final = ("tenant_id", "workspace_id")
+# Files have texts there. As JSON, programs are given values, and not texts of JSON in JSON.
+JSON_COLUMNS: Final = {
+    "asset_definitions": ("definition",),
+    "asset_states": ("failure_event_ids", "durations"),
+    "backfill_chunks": ("partition_keys", "failed_tasks"),
+    "backfills": ("partition_selector", "definition"),
+    "check_results": ("metadata",),
+    "condition_evaluations": ("partition_keys", "trace"),
+    "condition_requests": ("recent",),
+    "condition_state": ("condition",),
+    "definition_versions": ("definition",),
+    "dep_sets": ("upstream", "downstream"),
+    "freshness_status": ("policy",),
+    "materializations": ("schema", "metadata"),
+    "notification_rules": ("definition", "open"),
+    "notifications": ("facts",),
+    "quarantine": ("output", "provenance"),
+    "runs": ("source", "partitions", "config", "labels"),
+    "schedule_definitions": ("definition",),
+    "schedule_state": ("evaluating",),
+    "schedule_ticks": ("partition_selection", "runs"),
+    "sensor_definitions": ("definition",),
+    "sensor_evals": ("runs",),
+    "sensor_state": ("evaluating", "seen"),
+    "tasks": ("options", "provenance", "voided", "error", "outputs", "usage", "past_attempts"),
+    "workers": ("queues",),
+}
 
 
 class Table(NamedTuple):
@@ -52,7 +79,9 @@ def query(name: str, found: TableFiles) -> str:
         parts.append(f"select * exclude (_deleted) from {_scan(found.base)} where not _deleted")
     if found.history:
         parts.append(f"select * from {_scan(found.history)}")
-    return "\nunion all by name\n".join(f"({part})" for part in parts)
+    rows = "\nunion all by name\n".join(f"({part})" for part in parts)
+    structured = ", ".join(f"{column}::json as {column}" for column in JSON_COLUMNS.get(name, ()))
+    return f"select * replace ({structured}) from ({rows})" if structured else rows
 
 
 def is_readable(name: str, found: TableFiles) -> bool:

@@ -23,9 +23,10 @@ from servo.storage.formats import staged, store, with_metadata, with_preview
 from servo.storage.loading import load, remember_libraries
 from servo.storage.locations import locate
 from servo.storage.pieces import committed_piece, committed_row_count
-from servo.storage.records import Piece, Stored
+from servo.storage.records import DATA, Piece, Stored
 
 __all__ = [
+    "DATA",
     "Piece",
     "StorageError",
     "Stored",

@@ -66,7 +66,7 @@ def load(
         annotation: Of the parameter: a text or an object; None if it has none.
         single: Exactly one piece is wanted.
         asset: The asset that is read, for messages.
-        partition: The partition of it that is wanted, for messages.
+        partition: The partition that reads it, for messages.
 
     Raises:
         MissingInput: One piece is wanted, and there is none.
@@ -91,8 +91,11 @@ def load(
 def _missing(asset: str, partition: str | None) -> str:
     what = asset.replace("/", ".", 1) or "the input"
     if partition is not None:
-        what = f"partition {partition} of {what}"
-    return f"{what} was never made: materialize it first, or annotate the parameter as optional, `… | None`"
+        what = f"what {partition} reads of {what}"
+    return (
+        f"{what} was never made: materialize it first, or, where there is nothing to read, "
+        "as before the first partition, annotate the parameter as optional, `… | None`"
+    )
 
 
 def _one(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401, PLR0911 - as above; one for each kind

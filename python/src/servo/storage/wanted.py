@@ -18,7 +18,7 @@ from servo.frozen import Frozen
 from servo.storage.errors import UnsupportedType
 
 ANY: Final = "any"
-"""Whatever is natural for what is stored."""
+"""No type was asked for: the one that is natural for what is stored."""
 JSON: Final = "json"
 FILES: Final = "files"
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import servo
 
 nightly = servo.schedule(
-    name="nightly", cron="0 2 * * *", selection="raw.*", tags={"team": "ops"}, enabled=False
+    name="nightly",
+    cron="0 2 * * *",
+    selection="raw.*",
+    partitions="missing",
+    tags={"team": "ops"},
+    enabled=False,
 )
 
 

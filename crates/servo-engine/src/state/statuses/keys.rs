@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::super::shared::SharedMap;
 use super::packed::{Reader, Writer};
 
 /// Keys of a chunk, at most.
-const CHUNK: usize = 128;
+pub(super) const CHUNK: usize = 128;
 /// Chunks of an asset that are kept unpacked: those that were opened last.
 const OPEN: usize = 16;
 
@@ -21,12 +23,19 @@ pub(super) struct Keys {
     open: Vec<Arc<str>>,
 }
 
-type Entries = Vec<(Box<str>, u32)>;
+pub(super) type Entries = Vec<(Box<str>, u32)>;
 
 #[derive(Debug, Clone)]
 enum Chunk {
     Open(Arc<Entries>),
-    Packed(Arc<[u8]>),
+    Packed(PackedKeys),
+}
+
+/// A chunk of keys, and what is added to each of their slots.
+#[derive(Debug, Clone)]
+struct PackedKeys {
+    bytes: Bytes,
+    first_slot: u32,
 }
 
 impl Keys {
@@ -44,7 +53,7 @@ impl Keys {
                 let at = entries.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
                 Some(entries[at].1)
             }
-            Chunk::Packed(bytes) => find(bytes, key),
+            Chunk::Packed(packed) => find(&packed.bytes, key).map(|slot| packed.first_slot + slot),
         }
     }
 
@@ -57,11 +66,8 @@ impl Keys {
     /// chunk are looked at.
     pub(super) fn iter_if(&self, may: impl Fn(u32, u32) -> bool) -> impl Iterator<Item = (Arc<str>, u32)> {
         let chunks = self.chunks.values().filter(move |chunk| {
-            let Chunk::Packed(bytes) = chunk else { return true };
-            let (mut least, mut most) = (u32::MAX, 0);
-            for slot in slots(bytes) {
-                (least, most) = (least.min(slot), most.max(slot));
-            }
+            let Chunk::Packed(packed) = chunk else { return true };
+            let (least, most) = packed.bounds();
             may(least, most)
         });
         chunks.flat_map(|chunk| chunk.shared().into_iter())
@@ -121,8 +127,8 @@ impl Keys {
 
     /// The entries of a chunk, unpacked.
     fn entries(&mut self, first: &Arc<str>) -> &mut Entries {
-        if let Some(Chunk::Packed(bytes)) = self.chunks.get(first) {
-            let entries = unpack(bytes).map(|(key, slot)| (key.into(), slot)).collect();
+        if let Some(Chunk::Packed(packed)) = self.chunks.get(first) {
+            let entries = packed.iter().map(|(key, slot)| (key.into(), slot)).collect();
             self.chunks.insert(first.clone(), Chunk::Open(Arc::new(entries)));
             self.opened(first.clone());
         }
@@ -145,7 +151,7 @@ impl Keys {
         if let Some(chunk) = self.chunks.get_mut(first)
             && let Chunk::Open(entries) = chunk
         {
-            *chunk = Chunk::Packed(pack(entries));
+            *chunk = Chunk::Packed(PackedKeys::of(entries));
         }
     }
 }
@@ -156,22 +162,56 @@ pub(super) struct KeysBuilder {
     chunks: Vec<(Arc<str>, Chunk)>,
     len: usize,
     last: Entries,
+    /// The last key that is known of those that were packed before.
+    newest: Option<Box<str>>,
     /// Those that came out of order.
     others: Entries,
 }
 
 impl KeysBuilder {
     pub(super) fn push(&mut self, key: &str, slot: u32) {
-        if self.last.last().is_some_and(|(last, _)| **last >= *key) {
+        let last = self.last.last().map(|(last, _)| last).or(self.newest.as_ref());
+        if last.is_some_and(|last| **last >= *key) {
             self.others.push((key.into(), slot));
             return;
         }
         // The last key of a full chunk says whether the next one is in order.
         if self.last.len() == CHUNK {
-            self.close(|entries| Chunk::Packed(pack(entries)));
+            self.close(|entries| Chunk::Packed(PackedKeys::of(entries)));
         }
         self.len += 1;
         self.last.push((key.into(), slot));
+    }
+
+    /// Adds a chunk that was packed before, whose first slot is this one; false if it is out of order.
+    pub(super) fn append(&mut self, bytes: Bytes, first_slot: u32) -> bool {
+        let packed = PackedKeys { bytes, first_slot };
+        let last = self.last.last().map(|(last, _)| last).or(self.newest.as_ref());
+        let (first, is_in_order) = {
+            let first = packed.first();
+            (Box::from(first), last.is_none_or(|last| **last < *first))
+        };
+        if !is_in_order {
+            return false;
+        }
+        if !self.last.is_empty() {
+            self.close(|entries| Chunk::Packed(PackedKeys::of(entries)));
+        }
+        self.len += packed.len();
+        let key: Arc<str> = Arc::from(if self.chunks.is_empty() { "" } else { &*first });
+        self.newest = Some(first);
+        self.chunks.push((key, Chunk::Packed(packed)));
+        true
+    }
+
+    /// The next key need not follow the chunk that was added last, of which nobody has looked at more than the first
+    /// key.
+    pub(super) fn appended(&mut self) {
+        if let Some((_, Chunk::Packed(packed))) = self.chunks.last()
+            && self.last.is_empty()
+        {
+            self.newest = packed.iter().last().map(|(key, _)| key.into());
+        }
     }
 
     fn close(&mut self, chunk: impl FnOnce(&Entries) -> Chunk) -> Arc<str> {
@@ -200,17 +240,88 @@ impl Chunk {
     fn shared(&self) -> Vec<(Arc<str>, u32)> {
         match self {
             Chunk::Open(entries) => entries.iter().map(|(key, slot)| (Arc::from(&**key), *slot)).collect(),
-            Chunk::Packed(bytes) => unpack(bytes).map(|(key, slot)| (Arc::from(key), slot)).collect(),
+            Chunk::Packed(packed) => packed.iter().map(|(key, slot)| (Arc::from(key), slot)).collect(),
         }
     }
 }
 
-/// The number of keys, the column of slots, and of each key how much of it is that of the one before, how much is not,
-/// and that.
-fn pack(entries: &[(Box<str>, u32)]) -> Arc<[u8]> {
+impl PackedKeys {
+    fn of(entries: &Entries) -> Self {
+        Self { bytes: pack(entries), first_slot: 0 }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.bytes[0])
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (String, u32)> {
+        unpack(&self.bytes).map(|(key, slot)| (key, self.first_slot + slot))
+    }
+
+    /// The first key, which shares nothing with one before.
+    fn first(&self) -> &str {
+        let mut reader = Reader::new(&self.bytes[1..], self.len());
+        let _slots = SlotColumn::read(&mut reader);
+        let (_, length) = (reader.size(), reader.size());
+        std::str::from_utf8(reader.raw(length)).expect("keys are texts")
+    }
+
+    /// The least and the greatest slot.
+    fn bounds(&self) -> (u32, u32) {
+        let mut reader = Reader::new(&self.bytes[1..], self.len());
+        let slots = SlotColumn::read(&mut reader);
+        let (mut least, mut most) = (u32::MAX, 0);
+        for slot in (0..self.len()).map(|at| slots.get(at)) {
+            (least, most) = (least.min(slot), most.max(slot));
+        }
+        (self.first_slot + least, self.first_slot + most)
+    }
+}
+
+/// The slots of a chunk of keys.
+enum SlotColumn<'a> {
+    /// Each is one more than the one before, as those of partitions that were made in order are.
+    From(u32),
+    Any(Reader<'a>),
+}
+
+impl<'a> SlotColumn<'a> {
+    fn write(writer: &mut Writer, entries: &[(Box<str>, u32)]) {
+        let first = entries.first().map_or(0, |(_, slot)| *slot);
+        let is_consecutive = entries.iter().zip(first..).all(|((_, slot), expected)| *slot == expected);
+        writer.byte(u8::from(is_consecutive));
+        if is_consecutive {
+            writer.raw(&first.to_le_bytes());
+        } else {
+            writer.numbers(&entries.iter().map(|(_, slot)| u64::from(*slot)).collect::<Vec<_>>());
+        }
+    }
+
+    fn read(reader: &mut Reader<'a>) -> Self {
+        if reader.byte() == 1 {
+            let mut first = [0; 4];
+            first.copy_from_slice(reader.raw(4));
+            return Self::From(u32::from_le_bytes(first));
+        }
+        let column = *reader;
+        drop(reader.numbers());
+        Self::Any(column)
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        match self {
+            Self::From(first) => first + at as u32,
+            Self::Any(column) => { *column }.number(at) as u32,
+        }
+    }
+}
+
+/// The number of keys, their slots, and of each key how much of it is that of the one before, how much is not, and
+/// that.
+pub(super) fn pack(entries: &[(Box<str>, u32)]) -> Bytes {
     let mut writer = Writer::default();
     writer.byte(entries.len() as u8);
-    writer.numbers(&entries.iter().map(|(_, slot)| u64::from(*slot)).collect::<Vec<_>>());
+    SlotColumn::write(&mut writer, entries);
     let mut before: &[u8] = &[];
     for (key, _) in entries {
         let key = key.as_bytes();
@@ -220,31 +331,27 @@ fn pack(entries: &[(Box<str>, u32)]) -> Arc<[u8]> {
         writer.raw(&key[shared..]);
         before = key;
     }
-    writer.finish().into()
-}
-
-fn slots(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    Reader::new(&bytes[1..], usize::from(bytes[0])).numbers().map(|slot| slot as u32)
+    writer.finish()
 }
 
 fn unpack(bytes: &[u8]) -> impl Iterator<Item = (String, u32)> {
-    let mut reader = Reader::new(&bytes[1..], usize::from(bytes[0]));
-    let slots = reader.numbers();
+    let count = usize::from(bytes[0]);
+    let mut reader = Reader::new(&bytes[1..], count);
+    let slots = SlotColumn::read(&mut reader);
     let mut key: Vec<u8> = Vec::new();
-    slots.map(move |slot| {
+    (0..count).map(move |at| {
         let (shared, rest) = (reader.size(), reader.size());
         key.truncate(shared);
         key.extend_from_slice(reader.raw(rest));
-        (String::from_utf8(key.clone()).expect("keys are texts"), slot as u32)
+        (String::from_utf8(key.clone()).expect("keys are texts"), slots.get(at))
     })
 }
 
 /// The slot of a key. Compares only what a key does not share with the one before.
 fn find(bytes: &[u8], key: &str) -> Option<u32> {
     let (key, count) = (key.as_bytes(), usize::from(bytes[0]));
-    let columns = Reader::new(&bytes[1..], count);
-    let mut reader = columns;
-    drop(reader.numbers());
+    let mut reader = Reader::new(&bytes[1..], count);
+    let slots = SlotColumn::read(&mut reader);
     // How much of the key is that of the entry before, which comes before it.
     let mut matched = 0;
     for at in 0..count {
@@ -260,10 +367,7 @@ fn find(bytes: &[u8], key: &str) -> Option<u32> {
         let same = rest.iter().zip(&key[matched..]).take_while(|(a, b)| a == b).count();
         matched += same;
         match (rest.get(same), key.get(matched)) {
-            (None, None) => {
-                let mut columns = columns;
-                return Some(columns.number(at) as u32);
-            }
+            (None, None) => return Some(slots.get(at)),
             (Some(known), Some(sought)) if known > sought => return None,
             (Some(_), None) => return None,
             (None | Some(_), Some(_)) => {}

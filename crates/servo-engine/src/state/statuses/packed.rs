@@ -4,6 +4,8 @@
 //! keeps the least one and what each entry has on top of it, in as few bytes as the greatest needs; a column of ids
 //! keeps the few that the others closely follow.
 
+use bytes::{Buf, Bytes};
+
 /// The largest difference between an id and the one before it.
 const NEAR: u128 = 1 << 16;
 
@@ -12,8 +14,18 @@ const NEAR: u128 = 1 << 16;
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(super) fn finish(self) -> Vec<u8> {
-        self.0
+    pub(super) fn finish(self) -> Bytes {
+        self.0.into_boxed_slice().into()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes, and before them how many.
+    pub(super) fn sized(&mut self, bytes: &[u8]) {
+        self.size(bytes.len());
+        self.raw(bytes);
     }
 
     pub(super) fn byte(&mut self, value: u8) {
@@ -72,6 +84,48 @@ impl Writer {
         for (_, more) in places {
             self.raw(&more.to_le_bytes()[..width]);
         }
+    }
+}
+
+/// Takes apart what a [`Writer`] wrote in another process; none if there is less than there should be.
+pub(super) struct Pieces(pub(super) Bytes);
+
+impl Pieces {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn raw(&mut self, count: usize) -> Option<Bytes> {
+        (count <= self.0.len()).then(|| self.0.split_to(count))
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, _) = self.0.split_first_chunk()?;
+        let taken = *taken;
+        self.0.advance(N);
+        Some(taken)
+    }
+
+    pub(super) fn size(&mut self) -> Option<usize> {
+        let (mut value, mut shift) = (0usize, 0);
+        loop {
+            let [byte] = self.array()?;
+            value |= usize::from(byte & 0x7f).checked_shl(shift)?;
+            if byte < 0x80 {
+                return Some(value);
+            }
+            shift += 7;
+        }
+    }
+
+    /// Bytes that stand behind how many they are.
+    pub(super) fn sized(&mut self) -> Option<Bytes> {
+        let count = self.size()?;
+        self.raw(count)
+    }
+
+    pub(super) fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.sized()?.to_vec()).ok()
     }
 }
 
@@ -171,6 +225,7 @@ mod tests {
             writer.ids(&ids);
             writer.size(size);
             writer.numbers(&numbers);
+            writer.sized(b"more");
             let bytes = writer.finish();
             for at in 0..entries.len() {
                 let mut reader = Reader::new(&bytes, entries.len());

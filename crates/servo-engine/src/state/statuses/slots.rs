@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use servo_core::Timestamp;
 
 use super::super::code_versions::Symbol;
@@ -34,10 +35,12 @@ enum Chunk {
 
 /// A chunk of statuses column by column.
 #[derive(Debug, Clone)]
-struct Packed {
-    columns: Arc<[u8]>,
+pub(super) struct Packed {
+    pub(super) columns: Bytes,
     /// Those that are more than a materialization, by their place in the chunk. There are few.
-    others: Option<Arc<[(u8, PartitionStatus)]>>,
+    pub(super) others: Option<Arc<[(u8, PartitionStatus)]>>,
+    /// The code versions that numbers in the columns stand for, if they were packed in another process.
+    pub(super) symbols: Option<Arc<[Symbol]>>,
 }
 
 impl Slots {
@@ -53,7 +56,7 @@ impl Slots {
     pub(super) fn look(&self, slot: usize) -> Cow<'_, PartitionStatus> {
         match &self.chunks[slot / CHUNK] {
             Chunk::Open(statuses) => Cow::Borrowed(&statuses[slot % CHUNK]),
-            Chunk::Packed(packed) => Cow::Owned(packed.get(slot % CHUNK)),
+            Chunk::Packed(packed) => Cow::Owned(packed.get(slot % CHUNK, CHUNK)),
         }
     }
 
@@ -76,7 +79,7 @@ impl Slots {
     pub(super) fn set(&mut self, slot: usize, status: PartitionStatus) {
         let chunk = slot / CHUNK;
         if let Chunk::Packed(packed) = &self.chunks[chunk] {
-            let statuses = (0..CHUNK).map(|at| packed.get(at)).collect();
+            let statuses = (0..CHUNK).map(|at| packed.get(at, CHUNK)).collect();
             self.chunks[chunk] = Chunk::Open(Arc::new(statuses));
             self.opened(chunk);
         }
@@ -114,8 +117,27 @@ impl Slots {
     }
 }
 
+impl Slots {
+    /// Leaves the slots unused that are missing until chunks that were packed before can follow.
+    pub(super) fn pad(&mut self) {
+        while !self.len.is_multiple_of(CHUNK) {
+            self.restore(self.get(self.len - 1));
+        }
+    }
+
+    /// Adds a chunk of this many statuses that was packed before.
+    pub(super) fn append(&mut self, packed: Packed, len: usize) {
+        if len == CHUNK && self.len.is_multiple_of(CHUNK) {
+            self.chunks.push(Chunk::Packed(packed));
+            self.len += CHUNK;
+        } else {
+            (0..len).for_each(|at| self.restore(packed.get(at, len)));
+        }
+    }
+}
+
 impl Packed {
-    fn of(statuses: &[PartitionStatus]) -> Self {
+    pub(super) fn of(statuses: &[PartitionStatus]) -> Self {
         let mut others = Vec::new();
         let mut made: Vec<Materialized> = Vec::with_capacity(statuses.len());
         for (at, status) in statuses.iter().enumerate() {
@@ -155,40 +177,54 @@ impl Packed {
         writer.numbers(&numbers(&|made| made.code_version.number().into()));
         writer.numbers(&numbers(&|made| format_number(made.format)));
         let others = (!others.is_empty()).then(|| others.into());
-        Self { columns: writer.finish().into(), others }
+        Self { columns: writer.finish(), others, symbols: None }
     }
 
-    fn get(&self, at: usize) -> PartitionStatus {
+    /// One of the statuses of a chunk that has so many.
+    pub(super) fn get(&self, at: usize, len: usize) -> PartitionStatus {
         if let Some(others) = &self.others
             && let Ok(found) = others.binary_search_by_key(&at, |(at, _)| usize::from(*at))
         {
             return others[found].1.clone();
         }
-        let mut reader = Reader::new(&self.columns, CHUNK);
+        PartitionStatus(Facts::Materialized(self.materialized(at, len)))
+    }
+
+    /// The contents of the columns for one of them. Of one that was never materialized it says nothing.
+    pub(super) fn materialized(&self, at: usize, len: usize) -> Materialized {
+        let mut reader = Reader::new(&self.columns, len);
         let mut id = [0; 16];
         id[..6].copy_from_slice(&reader.number(at).to_be_bytes()[2..]);
-        id[6..].copy_from_slice(&reader.raw(10 * CHUNK)[at * 10..][..10]);
+        id[6..].copy_from_slice(&reader.raw(10 * len)[at * 10..][..10]);
         let run_id = reader.id(at).to_be_bytes();
         let event_id = reader.id(at).to_be_bytes();
         let inputs_as_of = reader.id(at).to_be_bytes();
         let content_since = if reader.byte() == 1 { event_id } else { reader.id(at).to_be_bytes() };
         let mut content = [0; 7];
         if reader.byte() == 1 {
-            content.copy_from_slice(&reader.raw(7 * CHUNK)[at * 7..][..7]);
+            content.copy_from_slice(&reader.raw(7 * len)[at * 7..][..7]);
         }
         let time = Timestamp::from_millis(reader.number(at).cast_signed());
-        PartitionStatus(Facts::Materialized(Materialized {
+        let data_lag = reader.number(at) as u32;
+        let symbol = reader.number(at) as u32;
+        let format = format_of(reader.number(at));
+        let code_version = match &self.symbols {
+            None => Symbol::from_number(symbol),
+            Some(symbols) => symbols.get(symbol as usize).copied().unwrap_or(Symbol::NONE),
+        };
+        let at = time;
+        Materialized {
             id,
             run_id,
             event_id,
             inputs_as_of,
             content_since,
             content,
-            at: time,
-            data_lag: reader.number(at) as u32,
-            code_version: Symbol::from_number(reader.number(at) as u32),
-            format: format_of(reader.number(at)),
-        }))
+            at,
+            data_lag,
+            code_version,
+            format,
+        }
     }
 }
 

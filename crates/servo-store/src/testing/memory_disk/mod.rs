@@ -196,7 +196,8 @@ impl MemoryDisk {
             None => Verdict::Go,
         };
         let mut state = self.living(process)?;
-        let part = |bytes: usize| (kind == OperationKind::Append).then_some(bytes.min(len));
+        let writes = matches!(kind, OperationKind::Append | OperationKind::Pad);
+        let part = |bytes: usize| writes.then_some(bytes.min(len));
         let (done, error) = match verdict {
             Verdict::Go => return act(&mut state, len),
             Verdict::Fail(io::ErrorKind::StorageFull) => (part(len / 2), Some(io::ErrorKind::StorageFull)),

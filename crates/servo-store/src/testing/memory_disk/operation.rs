@@ -12,6 +12,8 @@ pub enum OperationKind {
     CreateNew,
     /// Writing at the end of a file.
     Append,
+    /// Writing zeros behind the end of a file.
+    Pad,
     /// Making contents durable.
     SyncData,
     /// Cutting a file down.
@@ -41,7 +43,7 @@ pub struct Operation<'a> {
     pub kind: OperationKind,
     /// On which file or directory; the new name for renames and links.
     pub path: &'a Path,
-    /// How many bytes an append writes; 0 for everything else.
+    /// How many bytes an append or a padding writes; 0 for everything else.
     pub len: usize,
 }
 

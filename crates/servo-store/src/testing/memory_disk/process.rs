@@ -35,7 +35,8 @@ impl MemoryFiles {
     }
 
     fn open(&self, path: &Path, inode: Arc<Inode>) -> Box<dyn OpenFile> {
-        Box::new(MemoryFile { files: self.clone(), path: path.to_owned(), inode })
+        let end = inode.contents().bytes().len();
+        Box::new(MemoryFile { files: self.clone(), path: path.to_owned(), inode, end })
     }
 }
 
@@ -45,15 +46,29 @@ struct MemoryFile {
     files: MemoryFiles,
     path: PathBuf,
     inode: Arc<Inode>,
+    /// Where the next append goes.
+    end: usize,
+}
+
+impl MemoryFile {
+    fn write(&self, kind: OperationKind, bytes: &[u8]) -> io::Result<()> {
+        let operation = (kind, self.path.as_path(), bytes.len());
+        self.files.disk.mutate(self.files.process, operation, |_, len| {
+            self.inode.contents().write(self.end, &bytes[..len]);
+            Ok(())
+        })
+    }
 }
 
 impl OpenFile for MemoryFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let operation = (OperationKind::Append, self.path.as_path(), bytes.len());
-        self.files.disk.mutate(self.files.process, operation, |_, len| {
-            self.inode.contents().append(&bytes[..len]);
-            Ok(())
-        })
+        self.write(OperationKind::Append, bytes)?;
+        self.end += bytes.len();
+        Ok(())
+    }
+
+    fn pad(&mut self, bytes: usize) -> io::Result<()> {
+        self.write(OperationKind::Pad, &vec![0; bytes])
     }
 
     fn sync_data(&mut self) -> io::Result<()> {
@@ -74,7 +89,9 @@ impl OpenFile for MemoryFile {
         self.files.disk.mutate(self.files.process, operation, |_, _| {
             self.inode.contents().resize(len);
             Ok(())
-        })
+        })?;
+        self.end = len;
+        Ok(())
     }
 }
 
