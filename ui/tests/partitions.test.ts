@@ -6,6 +6,9 @@ import { look } from "./support/looks";
 import { Server, until, whyNot } from "./support/server";
 
 const PROJECT = `
+import time
+from pathlib import Path
+
 import servo
 
 days = servo.DailyPartitions(start="2026-01-01", end="2026-01-31")
@@ -29,7 +32,7 @@ def regions() -> int:
 
 
 class Options(servo.Config):
-    """How to report."""
+    """How to report; a factor of 100 waits for a file."""
 
     factor: int = 2
 
@@ -37,6 +40,8 @@ class Options(servo.Config):
 @servo.asset(namespace="out", group="reports", freshness=servo.Freshness(deadline="0 9 * * *", timezone="Europe/Amsterdam"))
 def report(ctx: servo.Context, config: Options) -> list[dict[str, object]]:
     """With everything that can be attached."""
+    while config.factor == 100 and not (Path(__file__).parent / "go-on").exists():
+        time.sleep(0.05)
     print("\\x1b[31mred\\x1b[0m and \\x1b[1;36mcyan\\x1b[0m")
     ctx.metadata(
         notes=servo.md("## Delays\\n\\n**3** flights were late: <script>document.title='hacked'</script>\\n\\n- AA\\n- UA\\n\\nSee [the report](https://example.org/report)."),
@@ -220,7 +225,10 @@ describe.skipIf(whyNot() !== undefined)("partitions and data", () => {
           setTimeout(() => done(false), 20_000);
         }),
     );
-    await server.materialize({ selection: "out.report" });
+    // It is seen while it runs and again when it has ended: a row that is new does not flash.
+    await server.materialize({ selection: "out.report", config: { "out.report:factor": 100 } });
+    await page.getByRole("list", { name: "Runs" }).getByRole("listitem").first().getByText("Running").waitFor();
+    server.release("go-on");
     expect(await flashed).toBe(true);
     await until("it flashes no more", async () => ((await page.locator(".vrow.flash").count()) === 0 ? true : undefined));
     await close();
