@@ -226,7 +226,7 @@ describe.skipIf(whyNot() !== undefined)("partitions and data", () => {
         }),
     );
     // It is seen while it runs and again when it has ended: a row that is new does not flash.
-    await server.materialize({ selection: "out.report", config: { "out.report:factor": 100 } });
+    await server.ask("runs", { selection: "out.report", config: { "out.report:factor": 100 } });
     await page.getByRole("list", { name: "Runs" }).getByRole("listitem").first().getByText("Running").waitFor();
     server.release("go-on");
     expect(await flashed).toBe(true);
