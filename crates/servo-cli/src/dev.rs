@@ -81,7 +81,11 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
+    let is_new = !location.exists();
     let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
+    if options.demo && is_new {
+        demo::live_through(location, &stores, &project, slots).await;
+    }
     let code = LoadedCode::new(project.root());
     // Before an interpreter begins to read them.
     let sources = code.sources();
@@ -111,7 +115,8 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     if options.open && !open::browse(&location.dir(), &format!("{url}{}", new_link(&logins)?))? {
         eprintln!("no browser was found; servo open --print prints a link for one");
     }
-    let history = options.demo.then(|| tokio::spawn(demo::fill(session.workspace.clone(), session.api())));
+    let history =
+        (options.demo && is_new).then(|| tokio::spawn(demo::fill(session.workspace.clone(), session.api())));
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     let (mut is_closed, workspace) = (false, session.workspace.clone());
     tokio::select! {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use servo_access::{Quota, Quotas};
 use servo_api::Api;
-use servo_core::{Millis, RunId, TimeZones};
+use servo_core::{Clock, Millis, RunId, TimeZones};
 use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
@@ -32,7 +32,7 @@ pub(crate) const QUEUE: &str = "default";
 const MAX_TASKS: u32 = 10_000;
 
 /// The server that a session belongs to, where it belongs to one.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct ServerContext<'a> {
     /// Where people look.
     pub(crate) url: Option<&'a str>,
@@ -44,6 +44,8 @@ pub(crate) struct ServerContext<'a> {
     pub(crate) keys: Option<&'a Keyring>,
     /// Queues that call their workers.
     pub(crate) called: Option<&'a CalledQueues>,
+    /// The clock, where it is not that of the machine.
+    pub(crate) clock: Option<&'a Arc<dyn Clock>>,
 }
 
 /// A workspace that runs in this process.
@@ -93,7 +95,7 @@ impl Session {
         };
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
-        let clock = Arc::new(SystemClock);
+        let clock = server.clock.cloned().unwrap_or_else(|| Arc::new(SystemClock));
         let start_with = start_with(Some(&project), reach, server.quotas)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let root = project.root().to_path_buf();
@@ -105,6 +107,7 @@ impl Session {
         });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.start_with = start_with;
+        config.clock = clock.clone();
         if let Some(called) = server.called {
             config.queue = called.beside(queue.clone());
             called.limit(&mut config.start_with);

@@ -43,7 +43,8 @@ pub(super) struct AssetsQuery {
     selection: Option<String>,
     /// Only those with this in their name, `namespace.name`, whatever the case.
     contains: Option<String>,
-    /// Only those whose last task failed, whose last checks did not all pass, or that are late.
+    /// Only those whose last task failed or with a partition whose last task did, whose last checks did not all pass,
+    /// or that are late.
     #[serde(default)]
     needs_attention: bool,
     /// Page size, at most 100; 25 by default.
@@ -514,7 +515,8 @@ fn attention(state: &EngineState, asset: &Checked, now: Timestamp) -> bool {
     let is_bad = state.asset_state(&asset.key).is_some_and(|known| {
         known.consecutive_failures() > 0 || known.last_check().is_some_and(|check| !check.passed)
     });
-    is_bad || late_since(state, asset, now).is_some()
+    let counts = state.partition_counts(&asset.key);
+    is_bad || counts.failing + counts.never > 0 || late_since(state, asset, now).is_some()
 }
 
 fn detail(

@@ -130,6 +130,20 @@ async fn assets_are_found_by_a_part_of_their_name_and_by_what_is_wrong_with_them
     assert_eq!(summary["buckets"][0]["never_succeeded"], 1);
     let shown = harness.get("assets?needs_attention=true").await.ok();
     assert_eq!(shown["items"][0]["health"]["consecutive_failures"], 1);
+
+    // A day that failed is not forgotten because another one was made since.
+    harness.script.let_asset("raw/days", Behaviour::Fail(u32::MAX));
+    let day = async |key: &str| {
+        let body = json!({ "selection": "raw.days", "partitions": { "keys": [key] } });
+        let accepted = harness.post("runs", &body).await.accepted();
+        harness.ended(accepted["run_id"].as_str().unwrap().parse().unwrap()).await
+    };
+    assert_eq!(day("2013-01-04").await.state, RunState::Failed);
+    harness.script.let_asset("raw/days", Behaviour::Fail(0));
+    assert_eq!(day("2013-01-05").await.state, RunState::Succeeded);
+    assert_eq!(keys("needs_attention=true").await, ["raw/days", "shop/stubborn"]);
+    assert_eq!(day("2013-01-04").await.state, RunState::Succeeded);
+    assert_eq!(keys("needs_attention=true").await, ["shop/stubborn"]);
     harness.close().await;
 }
 

@@ -153,6 +153,7 @@ impl ServedWorkspaces {
                 slots: Some(&share),
                 keys: Some(&keys),
                 called: Some(&called),
+                clock: None,
             };
             let mut session = Session::open(&location, stores, project, slots, reach, all, server).await?;
             if let Err(error) = session.deploy(location.caller()).await {
