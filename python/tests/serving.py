@@ -44,6 +44,8 @@ class Server:
 
     command: tuple[str, ...] = ("dev", "--slots", "2")
     settings: ClassVar[dict[str, str]] = {}
+    # Seconds until it serves, at most.
+    patience = 60.0
 
     def __init__(self, project: Path, *options: str, **environment: str) -> None:
         """Start it for a project; `options` are those of the command."""
@@ -78,7 +80,7 @@ class Server:
 
     def __enter__(self) -> Self:
         """Wait until it serves and has deployed the project."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + self.patience
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.process.kill()

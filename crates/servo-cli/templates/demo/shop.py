@@ -46,6 +46,8 @@ def _random(*words: object) -> random.Random:
     return random.Random("/".join(str(word) for word in words))  # noqa: S311 - nothing is secret
 
 
+# Days of the month on which the shop is closed at night.
+MAINTENANCE = (9, 23)
 SKUS = [f"sku-{number:03}" for number in range(1, 13)]
 
 
@@ -163,10 +165,11 @@ def weekly(ctx: servo.Context, daily: list[dict[str, float]]) -> dict[str, float
 
 @servo.asset(namespace="sales", group="sales", partitions=days, retry=servo.Retry(max_attempts=2, delay="1s"))
 def conversion(ctx: servo.Context, daily: dict[str, float], sessions: list[int]) -> float:
-    """Units sold for each session at night, of which some days have none."""
-    quiet = sum(sessions[:5]) if _random("night", ctx.partition).random() > 0.06 else 0
-    ctx.log.info("sessions at night: %s", quiet)
-    return round(daily["units"] / quiet, 3)
+    """Units sold for each session at night, of which there are none when the shop is closed for maintenance."""
+    is_closed = int(str(ctx.partition)[-2:]) in MAINTENANCE
+    night = 0 if is_closed else sum(sessions[:5])
+    ctx.log.info("sessions at night: %s", night)
+    return round(daily["units"] / night, 3)
 
 
 @servo.asset(
