@@ -283,7 +283,17 @@ def _asset_of(**options: object) -> Callable[[], object]:
         (
             _asset_of(partition=1),
             TypeError,
-            r"^asset default/_function has no argument partition=: did you mean partitions=\?$",
+            r"^asset default\._function has no argument partition=: did you mean partitions=\?$",
+        ),
+        (
+            _asset_of(config={"least": 1}),
+            TypeError,
+            r"^asset default\._function has no argument config=: annotate a parameter of the function",
+        ),
+        (
+            _asset_of(partitions={"region": servo.StaticPartitions(["eu"])}),
+            TypeError,
+            r"partitions= takes servo\.MultiPartitions\({…}\) for several dimensions, not the dict",
         ),
         (_asset_of(zzz=1), TypeError, r"has no argument zzz=: it has automation=, checks=, code_version=, "),
         (
@@ -310,7 +320,7 @@ def _asset_of(**options: object) -> Callable[[], object]:
         (_asset_of(freshness="26h"), TypeError, r"freshness= takes servo.Freshness"),
         (_asset_of(renamed_from=7), TypeError, r"renamed_from= takes an asset"),
         (_asset_of(expires_after="soon"), ValueError, r"expires_after= takes a duration"),
-        (_asset_of(timeout="soon"), ValueError, r"^asset default/_function: timeout= takes a duration"),
+        (_asset_of(timeout="soon"), ValueError, r"^asset default\._function: timeout= takes a duration"),
         (
             _asset_of(tags={"team": 7}),
             TypeError,

@@ -163,5 +163,5 @@ def test_functions_do_not_belong_among_the_checks_of_an_asset() -> None:
         TypeError, match=r"checks= has the function known: decorate it with @asset_check\(asset=…\)"
     ):
         servo.AssetSpec("a.a", checks=[known])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match=r"^asset a/a: each of checks= takes a check, such as"):
+    with pytest.raises(TypeError, match=r"^asset a\.a: each of checks= takes a check, such as"):
         servo.AssetSpec("a.a", checks=["not_null"])  # type: ignore[list-item]

@@ -67,7 +67,7 @@ def test_hooks_are_told_how_an_attempt_ended_and_change_nothing(tmp_path: Path) 
 
 
 def test_a_hook_is_a_function() -> None:
-    with pytest.raises(TypeError, match=r"asset default/flights: on_failure= takes a function of ctx"):
+    with pytest.raises(TypeError, match=r"asset default\.flights: on_failure= takes a function of ctx"):
 
         @servo.asset(on_failure="page me")  # type: ignore[call-overload,untyped-decorator]
         def flights() -> None:

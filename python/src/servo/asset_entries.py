@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from servo.dependencies import shown
 from servo.errors import DeclarationError
 from servo.functions import first_paragraph
 from servo.parameters import config_entry, resolve
@@ -33,8 +34,8 @@ def asset_entry(
         try:
             found["retry"] = spec.retry.to_manifest(declared.plain.__globals__)
         except LookupError as error:
-            shown = spec.key.replace("/", ".", 1)
-            raise DeclarationError(declared.location, f"asset {shown}: retry=: {error.args[0]}") from None
+            message = f"{shown(spec.key)}: retry=: {error.args[0]}"
+            raise DeclarationError(declared.location, message) from None
     found["location"] = declared.location.to_manifest(context)
     found["function"] = declared.name
     if "description" not in found and (description := first_paragraph(declared.function)):

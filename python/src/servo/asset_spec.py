@@ -8,7 +8,7 @@ from servo.arguments import boolean, instance_of, integer, text, text_map, texts
 from servo.checks import Check, check_list
 from servo.compute import Compute
 from servo.conditions import Condition
-from servo.dependencies import Dep, dep_list, key_of
+from servo.dependencies import Dep, dep_list, key_of, shown
 from servo.durations import milliseconds
 from servo.freshness import Freshness
 from servo.frozen import Frozen
@@ -45,13 +45,31 @@ def _function(argument: str, value: object) -> object:
     return value
 
 
+_any_partitions: Final = instance_of(Partitions, 'partitions, such as DailyPartitions(start="2013-01-01"),')
+
+
+def _partitions(argument: str, value: object) -> Partitions:
+    if isinstance(value, dict):
+        raise wrong(argument, value, "servo.MultiPartitions({…}) for several dimensions")
+    return _any_partitions(argument, value)
+
+
+# What people look for in arguments, and where it is.
+_MEANT_OTHERWISE: Final = {
+    "config": "annotate a parameter of the function with a class of its fields, a servo.Config",
+    "io_manager": "name a resource that stores its data with io=",
+    "resources": "give the function a parameter with the name of the resource",
+    "schedule": "declare servo.schedule(cron=…, selection=…), or give it automation=",
+}
+
+
 # By argument: the part of the spec that it becomes, its default, and how it is checked.
 _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]]] = {
     "deps": ("deps", None, dep_list),
     "partitions": (
         "partitions",
         None,
-        instance_of(Partitions, 'partitions, such as DailyPartitions(start="2013-01-01"),'),
+        _partitions,
     ),
     "single_call": ("single_call", False, boolean),
     "checks": ("checks", (), check_list),
@@ -153,14 +171,17 @@ class AssetSpec(Frozen):
         given: dict[str, object] = {}
         for argument, value in attributes.items():
             if argument not in _ATTRIBUTES:
-                raise unexpected(f"asset {canonical}", argument, ("name", "namespace", "key", *_ATTRIBUTES))
+                if argument in _MEANT_OTHERWISE:
+                    message = f"{shown(canonical)} has no argument {argument}=: {_MEANT_OTHERWISE[argument]}"
+                    raise TypeError(message)
+                raise unexpected(shown(canonical), argument, ("name", "namespace", "key", *_ATTRIBUTES))
             if value is None:
                 continue
             part, _, check = _ATTRIBUTES[argument]
             try:
                 given[part] = check(f"{argument}=", value)
             except (TypeError, ValueError) as error:
-                raise type(error)(f"asset {canonical}: {error}") from None
+                raise type(error)(f"{shown(canonical)}: {error}") from None
         self._set(key=canonical, given=given, **{**_DEFAULTS, **given})
 
     def within(self, shared: AssetSpec) -> AssetSpec:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from servo.arguments import text
 from servo.asset_entries import asset_entry
 from servo.asset_spec import AssetSpec
+from servo.dependencies import shown
 from servo.functions import Declared
 from servo.location import Location, here
 from servo.parameters import check_deps
@@ -35,7 +36,7 @@ class Asset(Generic[P, R]):
     def __init__(self, function: Callable[P, R], spec: AssetSpec, location: Location) -> None:
         """Take the function, what is said of the asset, and where."""
         declared = Declared("@asset", function, location)
-        check_deps(f"asset {spec.key}", declared, spec.deps or ())
+        check_deps(shown(spec.key), declared, spec.deps or ())
         update_wrapper(self, function)
         self.spec = spec
         self.declared = declared

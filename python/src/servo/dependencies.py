@@ -103,6 +103,15 @@ def dep_list(argument: str, value: object) -> tuple[Dep, ...]:
     return tuple(found)
 
 
+def shown(key: str) -> str:
+    """Give an asset as errors name it.
+
+    >>> shown("raw/flights")
+    'asset raw.flights'
+    """
+    return f"asset {key.replace('/', '.', 1)}"
+
+
 def key_of(argument: str, asset: object) -> str:
     """Give the canonical key of what names an asset, valid or not.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 from servo.arguments import boolean, sequence, wrong
 from servo.asset_entries import asset_entry
 from servo.asset_spec import AssetSpec
+from servo.dependencies import shown
 from servo.functions import Declared
 from servo.location import Location, here
 from servo.parameters import add_mapping, check_deps
@@ -117,7 +118,7 @@ def multi_asset(
         for spec in specs:
             if not isinstance(spec, AssetSpec):
                 raise wrong("each of multi_asset(outputs=)", spec, 'AssetSpec("clean.flights") or the like')
-            check_deps(f"asset {spec.key}", declared, spec.deps or ())
+            check_deps(shown(spec.key), declared, spec.deps or ())
             # A function that is made in a loop has the same name every time, but other outputs.
             multi: dict[str, object] = {
                 "can_subset": can_subset,
