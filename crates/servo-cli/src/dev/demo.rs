@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use servo_api::Api;
 use servo_api::client::{Client, ListOptions};
-use servo_api::views::RunBody;
+use servo_api::views::{BackfillBody, RunBody};
 use servo_core::{Clock, Millis};
 use servo_runtime::{SystemClock, Workspace};
 
@@ -80,6 +80,9 @@ async fn requests(workspace: &Workspace, api: Api) -> anyhow::Result<()> {
         // One after the other: each reads what was made before.
         workspace.wait(run).await?;
     }
+    let again = json!({ "selection": "sales.conversion", "partitions": days(DAYS, 8), "chunk_size": 7 });
+    let again: BackfillBody = serde_json::from_value(again)?;
+    client.create_backfill("demo", &again).await.context("asking for a backfill")?;
     let path = Path::new(DIRECTORY).join("shop.py");
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     std::fs::write(&path, text.replacen(BEFORE, AFTER, 1))
