@@ -37,8 +37,9 @@ import servo
 
 @servo.asset(namespace="raw", kind="api", owners=["data@example.org"],
              freshness=servo.Freshness(max_lag="1h"))
-def numbers() -> list[int]:
+def numbers(ctx: servo.Context) -> list[int]:
     print("three numbers")
+    ctx.metadata(sizes=servo.plot("<svg xmlns='http://www.w3.org/2000/svg'/>"))
     return [3, 0, 5]
 
 @servo.asset(namespace="raw", partitions=servo.StaticPartitions(["eu", "us", "asia"]))
@@ -299,6 +300,9 @@ def _assets(api: Api) -> None:
         api.ask(operation)
     for operation in ("get_asset", "get_materialization", "list_materializations", "get_lineage"):
         api.ask(operation, namespace="raw", name="numbers")
+    made = api.ask("get_materialization", namespace="raw", name="numbers")
+    picture = {"materialization_id": made["materialization_id"], "file": made["metadata"]["sizes"]["file"]}
+    assert api.ask("get_picture", namespace="raw", name="numbers", **picture).startswith("<svg")
     for operation in ("list_partitions", "summarize_partitions"):
         api.ask(operation, **orders)
     api.ask("explain_staleness", query="?partition=eu", **orders)

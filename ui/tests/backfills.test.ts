@@ -1,6 +1,7 @@
 // Cells that the page of a backfill derives from its chunks.
 import { describe, expect, test } from "vitest";
-import { blocksOf, keysOf, MOST_CELLS, partitionOf, stepOf, unplannedOf, type Chunk } from "../src/backfills/chunks";
+import { blocksOf, keysOf, MOST_CELLS, stepOf, unplannedOf, type Chunk } from "../src/backfills/chunks";
+import { partitionOf } from "../src/parts/partitionText";
 
 /** A chunk as the server sends it: its partitions are ranges. */
 const chunk = (index: number, ranges: string[], state: string, more: Partial<Chunk> = {}): Chunk => ({
@@ -17,6 +18,7 @@ const chunk = (index: number, ranges: string[], state: string, more: Partial<Chu
   failed_partitions: 0,
   skipped_partitions: 0,
   cancelled_partitions: 0,
+  running_partitions: 0,
   state,
   ...more,
 });
@@ -46,10 +48,19 @@ describe("chunks of a backfill", () => {
     expect(blocksOf([one])[0]?.cells.at(-1)?.text).toBe("raw.b[2026-01-04]: failed");
   });
 
-  test("a chunk at work is all at work, one that waits is planned, one that was stopped is cancelled", () => {
+  test("a chunk at work has a cell for each of its tasks, one that waits is waiting, one that was stopped is cancelled", () => {
     const days = ["2026-01-01..2026-01-10"];
-    expect(statesOf(blocksOf([chunk(0, days, "RUNNING")])[0]?.cells ?? [])).toBe("rrrrrrrrrr");
-    expect(statesOf(blocksOf([chunk(0, days, "PLANNED")])[0]?.cells ?? [])).toBe("pppppppppp");
+    const states = ["SUCCEEDED", "SUCCEEDED", "FAILED", "SUCCEEDED", "RUNNING", "DISPATCHED", "RETRY_WAIT", "READY", "BLOCKED", "SKIPPED"];
+    const tasks = states.map((state, index) => ({ task_key: `raw/a[date=d:2026-01-${String(index + 1).padStart(2, "0")}]:materialize`, state }));
+    const atWork = chunk(0, days, "RUNNING", { completed_partitions: 3, failed_partitions: 1, skipped_partitions: 1, running_partitions: 1, tasks });
+    const [block] = blocksOf([atWork]);
+    expect(statesOf(block?.cells ?? [])).toBe("mmfmrwwwws");
+    expect(block?.cells[4]?.text).toBe("raw.a[2026-01-05]: running");
+    expect(block?.text).toContain("3 made, 1 failed, 1 skipped, 1 running, 4 waiting");
+    // Where a cell is several partitions, or the server lists no tasks, counts say it.
+    expect(statesOf(blocksOf([{ ...atWork, tasks: [] }])[0]?.cells ?? [])).toBe("mmmfsrwwww");
+    expect(statesOf(blocksOf([chunk(0, days, "RUNNING")])[0]?.cells ?? [])).toBe("wwwwwwwwww");
+    expect(statesOf(blocksOf([chunk(0, days, "PLANNED")])[0]?.cells ?? [])).toBe("wwwwwwwwww");
     expect(statesOf(blocksOf([chunk(0, days, "CANCELLED", { completed_partitions: 4, cancelled_partitions: 6 })])[0]?.cells ?? [])).toBe("mmmmcccccc");
   });
 

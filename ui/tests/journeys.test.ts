@@ -1,7 +1,8 @@
 // Journeys in a real browser, on a real server with real Python.
+import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { launch, open } from "./support/browser";
+import { launch, open, violations } from "./support/browser";
 import { look } from "./support/looks";
 import { PIPELINE } from "./support/pipeline.py";
 import { Server, until, whyNot } from "./support/server";
@@ -52,12 +53,44 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   test("an asset is materialized from the graph and turns green without a reload", async () => {
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/assets`);
-    await page.getByRole("button", { name: /raw\.source Never made/ }).click();
+    const made = async () => (await server.ask("runs?asset=raw.source&state=SUCCEEDED"))["items"] as unknown[];
+    const before = (await made()).length;
+    await page.getByRole("button", { name: /raw\.source (Never made|Materialized)/ }).click();
     await page.getByRole("complementary", { name: "raw.source" }).getByRole("button", { name: "Materialize…" }).click();
     await page.getByRole("button", { name: "Materialize raw.source" }).click();
+    await until("it is made", async () => ((await made()).length > before ? true : undefined));
     const node = page.getByRole("button", { name: /raw\.source Materialized/ });
     await node.waitFor();
     expect(await node.getAttribute("class")).toContain("is-succeeded");
+    await close();
+  });
+
+  test("cards of the graph say more the nearer one comes, and are dots from afar", async () => {
+    await server.materialize({ selection: "raw.source" });
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/assets?selection=${encodeURIComponent("raw.source or clean.tidy")}`);
+    const graph = page.getByTestId("graph");
+    const node = page.getByRole("button", { name: /raw\.source Materialized/ });
+    await node.waitFor();
+    expect([await graph.getAttribute("data-level"), await node.getByText("rows").count()]).toEqual(["middle", 0]);
+    const press = async (name: string, level: string) => {
+      for (let press = 0; press < 12 && (await graph.getAttribute("data-level")) !== level; press++) await page.getByRole("button", { name }).click();
+      expect(await graph.getAttribute("data-level")).toBe(level);
+    };
+    await press("Zoom in", "near");
+    await node.getByText(/3 rows/).waitFor();
+    await node.getByText(/1 check, passed · no owner/).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await press("Zoom out", "far");
+    await node.waitFor({ state: "detached" });
+    // Pointing at a dot says what it is.
+    const [width, height] = await graph.evaluate((box) => [box.clientWidth, box.clientHeight]);
+    const bounds = await graph.boundingBox();
+    const hint = page.locator(".graph-hint");
+    for (let x = 0; x < width && (await hint.count()) === 0; x += 12) await page.mouse.move((bounds?.x ?? 0) + x, (bounds?.y ?? 0) + height / 2);
+    expect(await hint.innerText()).toMatch(/^(raw\.source|clean\.tidy): /);
+    await page.getByRole("button", { name: "Fit" }).click();
+    await node.waitFor();
     await close();
   });
 
@@ -142,7 +175,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await page.goto(server.url);
     const freshness = page.getByRole("region", { name: "Freshness" });
     await freshness.getByRole("listitem").nth(1).waitFor();
-    expect(await freshness.getByRole("listitem").allInnerTexts()).toEqual([expect.stringMatching(/timely\.late[^]*late since/), expect.stringMatching(/timely\.fresh[^]*late in 6 d/)]);
+    expect(await freshness.getByRole("listitem").allInnerTexts()).toEqual([expect.stringMatching(/timely\.late[^]*late for/), expect.stringMatching(/timely\.fresh[^]*late in 6 d/)]);
     const item = page.getByRole("region", { name: "Needs attention" }).locator("li", { hasText: "timely.late" });
     await item.getByText(/late: older than its freshness allows/).waitFor();
     await item.getByRole("button", { name: "Materialize…" }).click();
@@ -151,6 +184,9 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("data that a check blocked is approved and counts", async () => {
+    // What an earlier try of this left.
+    const { items } = (await server.ask("quarantine")) as { items: { materialization_id: string }[] };
+    for (const item of items) await server.ask(`quarantine/held/short/${item.materialization_id}/reject`, {});
     await server.materialize({ selection: "held.short" }, ["FAILED"]);
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/quarantine`);
@@ -181,6 +217,25 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await page.getByRole("button", { name: "Materialize 3 partitions", exact: true }).click();
     await page.locator("rect.cell", { hasText: "2026-01-05: materialized" }).waitFor({ state: "attached" });
     await page.getByText("3 of 31").first().waitFor();
+    await close();
+  });
+
+  test("partitions that are brushed in the heat map go to a backfill", async () => {
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/assets/raw/readings`);
+    const cells = page.locator("rect.cell");
+    await cells.nth(30).waitFor();
+    await cells.nth(20).hover();
+    await page.mouse.down();
+    await cells.nth(25).hover();
+    await page.mouse.up();
+    await page.getByRole("button", { name: "Materialize 6 partitions…" }).waitFor();
+    await page.getByRole("button", { name: "Backfill…" }).click();
+    await page.getByRole("button", { name: "Backfill 6 partitions" }).click();
+    await page.getByRole("heading", { name: /raw\.readings/ }).waitFor();
+    await page.locator(".figure", { hasText: "made" }).getByText("6", { exact: true }).waitFor();
+    await page.getByText("Succeeded").first().waitFor();
+    expect(await page.locator('rect[data-state="made"] title').allTextContents()).toContainEqual(expect.stringContaining("2026-01-21: made"));
     await close();
   });
 
@@ -230,6 +285,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("a backfill is made from the dialog, paused, resumed and followed to its end", async () => {
+    server.hold("open");
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/backfills`);
     await page.getByRole("button", { name: "New backfill…" }).click();
@@ -240,6 +296,12 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await page.getByRole("heading", { name: /slow\.gated/ }).waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("Paused", { exact: true }).first().waitFor();
+    // As many as there are slots are at work; the others of their chunks wait, and nothing is made.
+    const map = page.getByRole("list", { name: "Map of chunks" });
+    await map.locator('rect[data-state="running"]').first().waitFor();
+    await map.locator('rect[data-state="waiting"]').first().waitFor();
+    expect(await map.locator('rect[data-state="made"]').count()).toBe(0);
+    expect(await map.locator('rect[data-state="running"] title').first().textContent()).toMatch(/^slow\.gated\[2026-01-\d\d\]: running/);
     server.release("open");
     await page.getByRole("button", { name: "Resume" }).click();
     await page.locator(".figure", { hasText: "made" }).getByText("30", { exact: true }).waitFor();
@@ -342,12 +404,14 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("a setting is changed and dispatching is paused and resumed", async () => {
+    // Another one every time: what is the value already cannot be changed to.
+    const value = String(900 + (Date.now() % 90));
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/settings/settings`);
     await page.getByRole("button", { name: "Change recent_runs" }).click();
-    await page.getByLabel(/Value, from/).fill("900");
-    await page.getByRole("button", { name: "Change to 900" }).click();
-    await page.getByRole("row", { name: /recent_runs 900/ }).waitFor();
+    await page.getByLabel(/Value, from/).fill(value);
+    await page.getByRole("button", { name: `Change to ${value}` }).click();
+    await page.getByRole("row", { name: new RegExp(`recent_runs ${value}`) }).waitFor();
     await page.goto(`${server.url}/settings`);
     await page.getByRole("button", { name: "Pause…" }).click();
     await page.getByRole("button", { name: "Pause everything" }).click();
@@ -358,6 +422,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("a server that is killed in the middle of a run is waited for, and nothing is lost", async () => {
+    server.hold("finish");
     const { page, close } = await open(browser, server);
     await page.goto(server.url);
     const { run_id: run } = await server.ask("runs", { selection: "slow.steps" });
@@ -370,6 +435,37 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await server.run();
     await health(page, "healthy").waitFor();
     await runState(page, "Succeeded").waitFor({ timeout: 55_000 });
+    await close();
+  });
+
+  test("of a loud log the newest lines stay in the page, and the others are a press away", async () => {
+    server.hold("quiet");
+    const { run_id: run } = await server.ask("runs", { selection: "slow.loud" });
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/runs/${String(run)}`);
+    const log = page.getByRole("log");
+    await log.getByText("number 11999", { exact: true }).waitFor();
+    await page.getByText("5,000 lines, 7,000 earlier").waitFor();
+    expect(await log.locator(".log-line").count()).toBeLessThan(80);
+    // What is read stays where it is while more is written below it.
+    await log.evaluate((box) => { box.scrollTop = 4000; });
+    await log.getByText("number 7222", { exact: true }).waitFor();
+    server.release("quiet");
+    await page.getByText("1 new line below what you read").waitFor();
+    await log.getByText("number 7222", { exact: true }).waitFor();
+    await runState(page, "Succeeded").waitFor();
+    await page.getByRole("button", { name: "From the start" }).click();
+    await log.getByText("number 0", { exact: true }).waitFor();
+    await page.getByText("1,000 lines", { exact: true }).waitFor();
+    await log.evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    await page.getByText("2,000 lines", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "To the end" }).click();
+    await page.getByText("5,000 lines, 7,001 earlier").waitFor();
+    await log.getByText("the last line", { exact: true }).waitFor();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download" }).click();
+    const text = readFileSync(await (await saved).path(), "utf8");
+    expect(text.trimEnd().split("\n").length).toBe(12_001);
     await close();
   });
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { columnsOf, nullsText } from "../src/assets/DataPanel";
 import { blocksOf, inlineOf, safeHref } from "../src/parts/markdownBlocks";
 import { Markdown } from "../src/parts/Markdown";
-import { DataTable, Metadata, Value } from "../src/parts/Metadata";
+import { DataTable, Metadata, pictureHref, Value } from "../src/parts/Metadata";
 import { lineOf, shownOf } from "../src/parts/metadataKinds";
 
 const html = (text: string) => renderToStaticMarkup(createElement(Markdown, { text }));
@@ -48,6 +48,9 @@ describe("metadata", () => {
     expect(value({ $servo: "image", media_type: "image/png", byte_size: 68, file: "_plot-delays.png" })).toContain("_plot-delays.png");
     expect(value({ $servo: "image", media_type: "image/svg+xml", byte_size: 6, base64: "PHN2Zy8+" })).toContain('src="data:image/svg+xml;base64,PHN2Zy8+"');
     expect(value({ $servo: "image", media_type: "text/html", byte_size: 6, base64: "PHN2Zy8+" })).not.toContain("data:");
+    const of = { asset: "raw/a b", materialization: "01X", partition: "date=2026-01-01,region=eu" };
+    expect(pictureHref(of, "_plot-ö.png")).toBe("/api/v1/assets/raw/a%20b/materializations/01X/files/_plot-%C3%B6.png?partition=date%3D2026-01-01%2Cregion%3Deu");
+    expect(renderToStaticMarkup(createElement(Metadata, { of: { plot: { $servo: "image", media_type: "image/png", byte_size: 68, file: "_plot-a.png" } }, materialization: { ...of, partition: null } }))).toContain('src="/api/v1/assets/raw/a%20b/materializations/01X/files/_plot-a.png"');
     expect(value({ rows: [1, { a: "<b>" }] })).toContain("&quot;&lt;b&gt;&quot;");
     expect(value({ least: 1, most: [2, 3] })).toContain("{&quot;least&quot;:1,&quot;most&quot;:[2,3]}");
     expect(value(3)).toBe('<span class="mono">3</span>');

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import servo
 
+HERE = Path(__file__).parent
 days = servo.DailyPartitions(start="2026-01-01", end="2026-01-31")
 both = servo.MultiPartitions({"date": days, "region": servo.StaticPartitions(["eu", "us"])})
 PIXEL = b"\\x89PNG\\r\\n\\x1a\\n" + bytes.fromhex("0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6364f8cf500f00030e018005a4ed9f0000000049454e44ae426082")
@@ -32,7 +33,7 @@ def regions() -> int:
 
 
 class Options(servo.Config):
-    """How to report; a factor of 100 waits for a file."""
+    """How to report."""
 
     factor: int = 2
 
@@ -40,8 +41,6 @@ class Options(servo.Config):
 @servo.asset(namespace="out", group="reports", freshness=servo.Freshness(deadline="0 9 * * *", timezone="Europe/Amsterdam"))
 def report(ctx: servo.Context, config: Options) -> list[dict[str, object]]:
     """With everything that can be attached."""
-    while config.factor == 100 and not (Path(__file__).parent / "go-on").exists():
-        time.sleep(0.05)
     print("\\x1b[31mred\\x1b[0m and \\x1b[1;36mcyan\\x1b[0m")
     ctx.metadata(
         notes=servo.md("## Delays\\n\\n**3** flights were late: <script>document.title='hacked'</script>\\n\\n- AA\\n- UA\\n\\nSee [the report](https://example.org/report)."),
@@ -53,6 +52,14 @@ def report(ctx: servo.Context, config: Options) -> list[dict[str, object]]:
         factor=config.factor,
     )
     return [{"carrier": "AA", "delay": 41.5}, {"carrier": "UA", "delay": None}, {"carrier": "<b>DL</b>", "delay": 7.0}]
+
+
+@servo.asset(namespace="out", group="reports")
+def held() -> int:
+    """Waits for a file before it is made."""
+    while not (HERE / "go").exists():
+        time.sleep(0.05)
+    return 1
 
 
 @servo.schedule(name="decides", cron="0 5 * * *", enabled=False)
@@ -136,9 +143,11 @@ describe.skipIf(whyNot() !== undefined)("partitions and data", () => {
     await page.goto(`${server.url}/assets/out/report?tab=data`);
     const metadata = page.getByRole("region", { name: "Metadata" });
     await metadata.getByRole("heading", { name: "Delays" }).waitFor();
-    expect(await metadata.getByRole("link").allInnerTexts()).toEqual(["the report", "where it comes from"]);
+    expect(await metadata.getByRole("link").filter({ hasText: /./ }).allInnerTexts()).toEqual(["the report", "where it comes from"]);
     await metadata.getByText("<script>document.title").waitFor();
-    await metadata.getByText("_plot-plot.png").waitFor();
+    const picture = metadata.getByRole("img", { name: "plot" });
+    await until("the picture is drawn", async () => ((await picture.evaluate((image) => (image instanceof HTMLImageElement ? image.naturalWidth : 0))) === 1 ? true : undefined));
+    expect(await picture.getAttribute("src")).toMatch(/\/files\/_plot-plot\.png$/);
     await metadata.getByRole("cell", { name: "null" }).waitFor();
     const data = page.getByRole("region", { name: "Data" });
     await data.getByRole("columnheader", { name: /delay.*1 null, 33 %/ }).waitFor();
@@ -147,6 +156,7 @@ describe.skipIf(whyNot() !== undefined)("partitions and data", () => {
     const { items } = (await server.ask(`runs/${run}/tasks`)) as { items: { task_id: string }[] };
     await page.goto(`${server.url}/runs/${run}?task=${items[0]?.task_id ?? ""}&tab=task`);
     await page.getByRole("heading", { name: "Delays" }).waitFor();
+    await page.getByRole("img", { name: "plot" }).waitFor();
     await page.goto(`${server.url}/runs/${run}?task=${items[0]?.task_id ?? ""}`);
     const log = page.getByRole("log");
     await log.locator(".ansi-red", { hasText: "red" }).waitFor();
@@ -209,27 +219,25 @@ describe.skipIf(whyNot() !== undefined)("partitions and data", () => {
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/assets?view=list&sort=group`);
     const list = page.getByRole("list", { name: "Assets" });
-    await list.getByText("2 assets shown").waitFor();
-    expect((await list.getByRole("listitem").allInnerTexts()).map((text) => text.split(/\s/)[0])).toEqual(["ingest", "raw.days_made", "raw.regions", "reports", "out.report"]);
+    await list.getByText("2 assets shown").first().waitFor();
+    expect((await list.getByRole("listitem").allInnerTexts()).map((text) => text.split(/\s/)[0])).toEqual(["ingest", "raw.days_made", "raw.regions", "reports", "out.held", "out.report"]);
     await page.getByLabel("State").selectOption("missing");
-    await page.getByText("1 asset of 3 that were looked at, which are all").waitFor();
+    await page.getByText(/^[12] assets? of 4 that were looked at, which are all/).waitFor();
     await list.getByText("raw.regions").waitFor();
     await page.goto(`${server.url}/runs`);
     await page.getByRole("list", { name: "Runs" }).getByRole("listitem").first().waitFor();
-    const flashed = page.evaluate(
-      () =>
-        new Promise<boolean>((done) => {
-          new MutationObserver(() => {
-            if (document.querySelector(".vrow.flash") !== null) done(true);
-          }).observe(document.body, { subtree: true, attributes: true, attributeFilter: ["class"], childList: true });
-          setTimeout(() => done(false), 20_000);
-        }),
-    );
-    // It is seen while it runs and again when it has ended: a row that is new does not flash.
-    await server.ask("runs", { selection: "out.report", config: { "out.report:factor": 100 } });
+    // The row is there before it changes: its task waits for a file.
+    server.hold("go");
+    await server.ask("runs", { selection: "out.held" });
     await page.getByRole("list", { name: "Runs" }).getByRole("listitem").first().getByText("Running").waitFor();
-    server.release("go-on");
-    expect(await flashed).toBe(true);
+    await until("nothing flashes", async () => ((await page.locator(".vrow.flash").count()) === 0 ? true : undefined));
+    await page.evaluate(() => {
+      new MutationObserver(() => {
+        if (document.querySelector(".vrow.flash") !== null) document.body.dataset["flashed"] = "yes";
+      }).observe(document.body, { subtree: true, attributes: true, attributeFilter: ["class"], childList: true });
+    });
+    server.release("go");
+    await page.locator('body[data-flashed="yes"]').waitFor();
     await until("it flashes no more", async () => ((await page.locator(".vrow.flash").count()) === 0 ? true : undefined));
     await close();
   });

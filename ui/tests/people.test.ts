@@ -62,7 +62,7 @@ describe.skipIf(whyNot() !== undefined)("people and keys of servo serve", () => 
     await other.page.goto(`${server.url}/runs`);
     await other.page.getByText("dashboards").waitFor();
     await page.reload();
-    await row.getByText("just now").nth(1).waitFor();
+    await row.getByText("never").waitFor({ state: "detached" });
 
     await row.getByRole("button", { name: "Revoke dashboards" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Revoke dashboards" }).click();

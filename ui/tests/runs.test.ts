@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { partOf, scaleOf, within } from "../src/runs/scale";
 import { transitionsOf } from "../src/runs/transitions";
 import type { Run, Task } from "../src/runs/useRun";
+import { appended, lineOf } from "../src/runs/useLog";
 import { queuesOf } from "../src/settings/queues";
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
@@ -66,5 +67,23 @@ describe("what is summed up", () => {
       { name: "default", workers: 2, slots: 8, running: 2 },
       { name: "gpu", workers: 1, slots: 4, running: 1 },
     ]);
+  });
+});
+
+describe("lines of a log", () => {
+  const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index));
+
+  test("the newest lines stay, and those before them are counted", () => {
+    const first = appended({ entries: [], dropped: 0 }, lines(0, 3), 5);
+    expect(first).toEqual({ entries: ["0", "1", "2"], dropped: 0 });
+    const second = appended(first, lines(3, 7), 5);
+    expect(second).toEqual({ entries: ["2", "3", "4", "5", "6"], dropped: 2 });
+    expect(appended(second, lines(7, 30), 5)).toEqual({ entries: ["25", "26", "27", "28", "29"], dropped: 25 });
+    expect(appended(second, [], 5)).toEqual(second);
+  });
+
+  test("a line that came as it was written is read when it is looked at", () => {
+    const line = { at: "2026-01-01T00:00:00Z", stream: "stdout", text: "hello" };
+    expect(lineOf(JSON.stringify(line))).toEqual(line);
   });
 });

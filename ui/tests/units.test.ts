@@ -11,7 +11,7 @@ import { causeHref } from "../src/assets/WhyStale";
 import { valueOf } from "../src/materialize/ConfigForm";
 import { closer, matching, namedPartition } from "../src/frame/partitions";
 import { bodyOf, NO_OPTIONS } from "../src/materialize/choice";
-import { bytes, duration, relative } from "../src/parts/format";
+import { bytes, chosen, duration, figure, relative } from "../src/parts/format";
 import { changedIds } from "../src/parts/useFlashes";
 import { plain, spansOf } from "../src/runs/ansi";
 import { userLine } from "../src/runs/Failures";
@@ -84,6 +84,8 @@ test("times, sizes and lines are shown as people read them", () => {
   const now = Date.parse("2026-01-01T12:00:00Z");
   expect([relative("2026-01-01T11:56:00Z", now), relative("2026-01-01T14:00:00Z", now), relative("2026-01-01T11:59:58Z", now)]).toEqual(["4 min ago", "in 2 h", "just now"]);
   expect([duration(64_000), duration(320), duration(4200), duration(3_720_000)]).toEqual(["1m 04s", "320ms", "4.2s", "1h 02m"]);
+  expect([chosen(30_000), chosen(120_000), chosen(5_400_000), chosen(93_600_000), chosen(604_800_000), chosen(500)]).toEqual(["30 s", "2 min", "1 h 30 min", "26 h", "7 d", "500 ms"]);
+  expect([figure(17208.2), figure(1_234_567), figure(0.000123456), figure(1 / 3)]).toEqual(["17,208.2", "1,234,567", "0.000123456", "0.333333333"]);
   expect([bytes(999), bytes(12_345)]).toEqual(["999 B", "12.3 kB"]);
   expect(plain("\u001b[31mred\u001b[0m and \u001b]0;title\u0007plain")).toBe("red and plain");
 });
@@ -141,9 +143,9 @@ test("the cause of staleness is an asset upstream, or what changed in the code",
 
 test("the policy of freshness is said in words, an age or a deadline", () => {
   const of = (freshness: object | undefined) => policyText({ freshness });
-  expect(of({ max_lag_ms: 3_600_000 })).toBe("at most 1h 00m old");
-  expect(of({ cron: "0 9 * * *", timezone: "Europe/Amsterdam", warn_before_ms: 1_800_000 })).toBe("due by 0 9 * * * Europe/Amsterdam, warns 30m 00s before");
-  expect(of({ max_lag_ms: 93_600_000, cron: "0 9 * * *" })).toBe("at most 26h 00m old at 0 9 * * *");
+  expect(of({ max_lag_ms: 3_600_000 })).toBe("at most 1 h old");
+  expect(of({ cron: "0 9 * * *", timezone: "Europe/Amsterdam", warn_before_ms: 1_800_000 })).toBe("due by 0 9 * * * Europe/Amsterdam, warns 30 min before");
+  expect(of({ max_lag_ms: 93_600_000, cron: "0 9 * * *" })).toBe("at most 26 h old at 0 9 * * *");
   expect(of(undefined)).toBeUndefined();
 });
 

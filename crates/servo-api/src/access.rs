@@ -92,6 +92,11 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/graph", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/changes", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", Access::Needs(Permission::AssetsRead)),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/materializations/{materialization_id}/files/{file}",
+        Access::Needs(Permission::AssetsRead),
+    ),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/freshness", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/partitions/stale", Access::Needs(Permission::AssetsRead)),

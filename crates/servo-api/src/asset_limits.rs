@@ -39,6 +39,11 @@ const RULES: &[(Method, &str, AssetRule)] = &[
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions/summary", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materializations", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", AssetRule::Named),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/materializations/{materialization_id}/files/{file}",
+        AssetRule::Named,
+    ),
     (Method::POST, "/api/v1/quarantine/{namespace}/{name}/{materialization_id}/approve", AssetRule::Named),
     (Method::POST, "/api/v1/quarantine/{namespace}/{name}/{materialization_id}/reject", AssetRule::Named),
     (Method::POST, "/api/v1/plan", AssetRule::Route),

@@ -331,5 +331,5 @@ const OF_OPERATIONS: &[(&[&str], &[Code])] = &[
         &[Code::TaskCancelled, Code::UnknownWorker],
     ),
     (&["login", "login_callback"], &[Code::Unauthenticated]),
-    (&["login_callback"], &[Code::NotFound]),
+    (&["login_callback", "get_picture"], &[Code::NotFound]),
 ];

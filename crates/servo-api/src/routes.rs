@@ -29,6 +29,7 @@ mod partition_life;
 mod partition_plane;
 mod partition_summary;
 mod partitions;
+mod pictures;
 mod plans;
 mod provider_login;
 mod quarantine;
@@ -135,6 +136,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(graph::show))
         .routes(routes!(changes::follow))
         .routes(routes!(assets::materialization))
+        .routes(routes!(pictures::show))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(partition_life::preview))

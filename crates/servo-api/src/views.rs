@@ -58,7 +58,7 @@ pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
 pub use backfills::{
     AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
-    ChangeBackfillBody, RetryBackfillBody,
+    ChangeBackfillBody, ChunkTask, RetryBackfillBody,
 };
 pub use changes::Changes;
 pub use checks::CheckResult;
@@ -78,6 +78,7 @@ pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::{LoginLink, LoginOptions, OidcOptions};
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
+pub(crate) use materialization_detail::has_picture;
 pub use materializations::MaterializationRecord;
 pub use me::{Me, VisibleWorkspace};
 pub use names::{

@@ -413,6 +413,24 @@ impl Workspace {
         Ok(record.map(|record| (data.root.uri(&directory), record)))
     }
 
+    /// A file beside the data of a materialization: none if it is not there, or larger than `most` bytes. `name` is the
+    /// name of a file, never a path.
+    pub async fn committed_file(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+        name: &str,
+        most: u64,
+    ) -> Result<Option<Bytes>, Error> {
+        let Some(data) = &self.inner.data else { return Ok(None) };
+        let path = format!("{}/{name}", data.layout.materialization(asset, partition, id));
+        match data.root.size(&path).await? {
+            Some(size) if size <= most => Ok(data.root.get(&path).await?),
+            Some(_) | None => Ok(None),
+        }
+    }
+
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
     pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         loop {

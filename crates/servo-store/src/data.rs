@@ -105,11 +105,16 @@ impl DataRoot {
 
     /// Whether a file is there.
     pub async fn has(&self, name: &str) -> Result<bool, DataError> {
+        Ok(self.size(name).await?.is_some())
+    }
+
+    /// The size of a file; none if it is not there.
+    pub async fn size(&self, name: &str) -> Result<Option<u64>, DataError> {
         match &self.location {
-            Location::Directory(directory) => Ok(directory.size(name)?.is_some()),
+            Location::Directory(directory) => Ok(directory.size(name)?),
             Location::Bucket(blobs) => match blobs.size(name).await {
-                Ok(_) => Ok(true),
-                Err(BlobError::NotFound { .. }) => Ok(false),
+                Ok(size) => Ok(Some(size)),
+                Err(BlobError::NotFound { .. }) => Ok(None),
                 Err(error) => Err(error.into()),
             },
         }

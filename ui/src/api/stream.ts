@@ -11,8 +11,8 @@ export function followStream(address: string, tell: (message: LiveMessage) => vo
     source.onopen = () => {
       tell({ kind: "state", state: "open" });
     };
-    source.addEventListener("changed", (event) => {
-      tell({ kind: "changed", changes: JSON.parse((event as MessageEvent<string>).data) as Schemas["Changes"] });
+    source.addEventListener("changed", (event: MessageEvent<string>) => {
+      tell({ kind: "changed", changes: JSON.parse(event.data) as Schemas["Changes"] });
     });
     source.onerror = () => {
       tell({ kind: "state", state: "reconnecting" });

@@ -8,14 +8,14 @@ import { materializeStore } from "../materialize/open";
 import { bytes, count, dataHref, dotted, plural, runHref, shortRun } from "../parts/format";
 import { Tabs } from "../parts/fields";
 import { PageHead } from "../parts/PageHead";
-import { lineOf } from "../parts/metadataKinds";
+import { cellText, lineOf } from "../parts/metadataKinds";
 import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State, Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { Table, usePages, type Column } from "../parts/Table";
 import { VirtualList } from "../parts/VirtualList";
-import { useQuarantined } from "./AssetsPage";
+import { useQuarantined } from "./useQuarantined";
 import { DataPanel } from "./DataPanel";
 import { Definition } from "./Definition";
 import { Lineage } from "./Lineage";
@@ -104,7 +104,8 @@ function Shape({ detail }: { detail: Detail }) {
           </Link>
         ) : null}
       </div>
-      {detail.stale == null ? null : <WhyStale asset={key} />}
+      {/* What was never made is no news beside its state. */}
+      {knownOf(detail).stale === undefined ? null : <WhyStale asset={key} />}
       {detail.description == null ? null : <p style={{ maxWidth: "80ch" }}>{detail.description}</p>}
       <div className="figures">
         <div className="figure">
@@ -232,7 +233,7 @@ const CHECKS: Column<CheckDef>[] = [
   { head: "Type", cell: (check) => check.type },
   { head: "Severity", cell: (check) => `${check.severity ?? "error"}${check.blocking === true ? ", blocks" : check.blocking === false ? ", does not block" : ""}` },
   { head: "When", cell: (check) => (check.phase === "pre" ? "before" : "after") },
-  { head: "Asks for", className: "mono muted", cell: (check) => check.description ?? Object.entries(check.spec ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ") },
+  { head: "Asks for", className: "mono muted", cell: (check) => check.description ?? Object.entries(check.spec ?? {}).map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(", ") : cellText(value)}`).join("; ") },
 ];
 
 function Checks({ detail }: { detail: Detail }) {

@@ -50,7 +50,7 @@ export function DataPanel({ asset, detail }: { asset: string; detail: Schemas["A
           </Empty>
         </Panel>
       ) : query.data !== undefined ? (
-        <Shape of={query.data} />
+        <Shape asset={asset} of={query.data} />
       ) : query.error !== null ? (
         <ProblemBox error={query.error} again={() => void query.refetch()} />
       ) : (
@@ -90,7 +90,7 @@ function ChoosePartition({ value, onChange }: { value: string; onChange: (value:
   );
 }
 
-function Shape({ of }: { of: Detail }) {
+function Shape({ asset, of }: { asset: string; of: Detail }) {
   const columns = columnsOf(of);
   const preview = of.preview ?? [];
   const metadata = of.metadata ?? {};
@@ -120,11 +120,11 @@ function Shape({ of }: { of: Detail }) {
       {Object.keys(metadata).length === 0 ? null : (
         <Panel title="Metadata" label="Metadata">
           <div className="body">
-            <Metadata of={metadata} />
+            <Metadata of={metadata} materialization={{ asset, materialization: of.materialization_id, partition: of.partition }} />
           </div>
         </Panel>
       )}
-      <Panel title="Data" label="Data" aside={<span className="muted">{preview.length === 0 ? "" : of.row_count != null && of.row_count > preview.length ? `the first ${count(preview.length)} of ${plural(of.row_count, "row")}; ` : `${plural(preview.length, "row")}; `}{plural(columns.length, "column")}</span>}>
+      <Panel title="Data" label="Data" aside={<span className="muted">{columns.length === 0 ? "" : preview.length === 0 ? "" : of.row_count != null && of.row_count > preview.length ? `the first ${count(preview.length)} of ${plural(of.row_count, "row")}; ` : `${plural(preview.length, "row")}; `}{columns.length === 0 ? "" : plural(columns.length, "column")}</span>}>
         {columns.length === 0 ? (
           <Empty title="No preview was recorded">
             <p>Tables have one: a dataframe, or a list of dicts.</p>
@@ -132,7 +132,7 @@ function Shape({ of }: { of: Detail }) {
         ) : preview.length === 0 ? (
           <DataTable label="Columns" columns={["column", "type", "nulls"]} rows={columns.map((column) => [column.name, column.type ?? "", nullsText(column, of.row_count)])} />
         ) : (
-          <DataTable label="First rows" columns={columns.map((column) => column.name)} notes={columns.map((column) => [column.type, nullsText(column, of.row_count)].filter(Boolean).join(", "))} rows={preview.map((row) => columns.map((column) => (row as Record<string, unknown>)[column.name]))} />
+          <DataTable label="First rows" columns={columns.map((column) => column.name)} notes={columns.map((column) => [column.type, nullsText(column, of.row_count)].filter(Boolean).join(", "))} rows={preview.map((row) => columns.map((column) => row[column.name]))} />
         )}
       </Panel>
     </>

@@ -3,7 +3,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { versionsQuery } from "../api/queries";
-import { assetHref, dotted, duration } from "../parts/format";
+import { assetHref, chosen, dotted } from "../parts/format";
 import { Empty, Panel, ProblemBox, Skeleton } from "../parts/Panel";
 import { Ago } from "../parts/Time";
 import { deploymentHref } from "../settings/Deployments";
@@ -39,7 +39,7 @@ export function Definition({ detail }: { detail: Detail }) {
               <dt>Tags</dt>
               <dd>{Object.entries(detail.tags ?? {}).map(([tag, value]) => (value === "" ? tag : `${tag}=${value}`)).join(", ") || "–"}</dd>
               <dt>Timeout</dt>
-              <dd>{detail.timeout_ms == null ? "–" : duration(detail.timeout_ms)}</dd>
+              <dd>{detail.timeout_ms == null ? "–" : chosen(detail.timeout_ms)}</dd>
               <dt>Reads</dt>
               <dd>
                 {detail.deps.length === 0

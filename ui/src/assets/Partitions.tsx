@@ -68,8 +68,11 @@ function Legend() {
   );
 }
 
-const CELL = 14;
 const GAP = 2;
+/** Cells are larger where few of them have the width to themselves. */
+const [CELL, LARGE_CELL, FEW] = [14, 22, 44];
+/** Room below the cells for the names of some columns, and between two of these. */
+const [NAMES, BETWEEN_NAMES] = [18, 92];
 const LABEL = 96;
 /** Cells of one row of partitions that is folded into several lines. */
 const FOLD = 60;
@@ -84,6 +87,13 @@ function fillOf(bucket: Bucket): { fill: string; opacity: number } {
   return { fill: "var(--succeeded-fill)", opacity: 0.35 + 0.65 * (made / bucket.partitions) };
 }
 
+/** The first partition of a column, by the dimension that goes to the right. */
+function columnName({ buckets, rows, dimension }: Summary, column: number): string {
+  const first = buckets[column * rows.length]?.first ?? "";
+  const part = first.split(",").find((each) => each.startsWith(`${dimension}=`));
+  return (part?.slice(dimension.length + 1) ?? first).slice(0, 13);
+}
+
 function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary: Summary; onZoom: (from: number, count: number | undefined) => void; isZoomed: boolean }) {
   const [brush, setBrush] = useState<{ from: number; to: number; isDown: boolean } | undefined>();
   const rows = summary.rows.length;
@@ -92,6 +102,11 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
   const perLine = folds ? FOLD : columns;
   const lines = folds ? Math.ceil(columns / FOLD) : rows;
   const label = rows > 1 || folds ? LABEL : 0;
+  const cell = perLine <= FEW ? LARGE_CELL : CELL;
+  const step = cell + GAP;
+  // Names of columns stand as far from one another as they are long, the last of them at the end.
+  const every = Math.ceil(BETWEEN_NAMES / step);
+  const named = folds ? [] : Array.from({ length: columns }, (_, column) => column).filter((column) => column % every === 0 && columns - column >= every);
   const place = (index: number) => {
     const column = Math.floor(index / rows);
     return folds ? { x: column % perLine, y: Math.floor(column / perLine) } : { x: column, y: index % rows };
@@ -142,8 +157,8 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
         <p>Partitions of time come with time; dynamic ones are added with servo partition add.</p>
       </Empty>
     );
-  const width = label + perLine * (CELL + GAP);
-  const height = lines * (CELL + GAP);
+  const width = label + perLine * step;
+  const height = lines * step + (folds ? 0 : NAMES);
   return (
     <div className="body stack" style={{ gap: 10 }}>
       <div className="heat" tabIndex={0} role="group" aria-label={`Heat map: ${plural(summary.total * rows, "partition")}. Arrow keys choose, Shift extends, Enter materializes.`} onKeyDown={move}>
@@ -166,23 +181,33 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
         >
           {rows > 1
             ? summary.rows.map((row, index) => (
-                <text key={row} x={label - 8} y={index * (CELL + GAP) + 11} textAnchor="end" fontSize="11" fill="var(--muted)">
+                <text key={row} x={label - 8} y={index * step + cell / 2 + 4} textAnchor="end" fontSize="11" fill="var(--muted)">
                   {row.slice(0, 14)}
                 </text>
               ))
             : null}
           {folds
             ? Array.from({ length: lines }, (_, line) => (
-                <text key={line} x={label - 8} y={line * (CELL + GAP) + 11} textAnchor="end" fontSize="11" fill="var(--muted)">
+                <text key={line} x={label - 8} y={line * step + cell / 2 + 4} textAnchor="end" fontSize="11" fill="var(--muted)">
                   {summary.buckets[line * FOLD]?.first.slice(0, 14)}
                 </text>
               ))
             : null}
+          {named.map((column) => (
+            <text key={column} x={label + column * step} y={lines * step + 12} fontSize="11" fill="var(--muted)">
+              {columnName(summary, column)}
+            </text>
+          ))}
+          {folds || columns < 2 ? null : (
+            <text x={width - GAP} y={lines * step + 12} textAnchor="end" fontSize="11" fill="var(--muted)">
+              {columnName(summary, columns - 1)}
+            </text>
+          )}
           {summary.buckets.map((bucket, index) => {
             const at = place(index);
             const { fill, opacity } = fillOf(bucket);
             return (
-              <rect key={index} className="cell" data-index={index} x={label + at.x * (CELL + GAP)} y={at.y * (CELL + GAP)} width={CELL} height={CELL} rx="2" fill={fill} fillOpacity={opacity} stroke={isBrushed.has(bucket) ? "var(--accent)" : "none"} strokeWidth="2">
+              <rect key={index} className="cell" data-index={index} x={label + at.x * step} y={at.y * step} width={cell} height={cell} rx="2" fill={fill} fillOpacity={opacity} stroke={isBrushed.has(bucket) ? "var(--accent)" : "none"} strokeWidth="2">
                 <title>{bucketText(bucket)}</title>
               </rect>
             );
@@ -202,8 +227,8 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
               {brushed[0]?.first}
               {total > 1 ? ` … ${brushed.at(-1)?.last ?? brushed.at(-1)?.first ?? ""}` : ""}
             </span>
-            <Act needs="runs.trigger"
-             
+            <Act
+              needs="runs.trigger"
               className="button small primary"
               onClick={() => {
                 act(false);
@@ -211,8 +236,8 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
             >
               Materialize {plural(total, "partition")}…
             </Act>
-            <Act needs="runs.trigger"
-             
+            <Act
+              needs="runs.trigger"
               className="button small"
               onClick={() => {
                 act(true);

@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import { useLocation } from "wouter";
 import type { Schemas } from "../api/client";
-import { count, exactly, runHref } from "../parts/format";
+import { bytes, exactly, figure, runHref } from "../parts/format";
 
 type Item = Schemas["MaterializationRecord"];
 
@@ -52,14 +52,15 @@ function Plot({ name, points }: { name: string; points: readonly Point[] }) {
   const x = (index: number) => PAD + (index / Math.max(1, sorted.length - 1)) * (WIDTH - 2 * PAD);
   const y = (value: number) => HEIGHT - PAD - (high === low ? 0.5 : (value - low) / (high - low)) * (HEIGHT - 2 * PAD);
   const last = sorted.at(-1);
+  const text = name === "bytes" ? bytes : figure;
   return (
     <figure className="plot-box" style={{ margin: 0 }}>
       <figcaption className="row" style={{ fontSize: 13 }}>
-        <strong>{name}</strong>
+        <strong>{name === "bytes" ? "size" : name}</strong>
         <span className="grow" />
-        <span className="muted">{last === undefined ? "" : count(Math.round(last.value * 1000) / 1000)}</span>
+        <span className="muted">{last === undefined ? "" : text(last.value)}</span>
       </figcaption>
-      <svg className="plot" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} preserveAspectRatio="none" role="img" aria-label={`${name}: from ${count(low)} to ${count(high)}`}>
+      <svg className="plot" viewBox={`0 0 ${String(WIDTH)} ${String(HEIGHT)}`} preserveAspectRatio="none" role="img" aria-label={`${name}: from ${text(low)} to ${text(high)}`}>
         <polyline points={sorted.map((point, index) => `${String(x(index))},${String(y(point.value))}`).join(" ")} fill="none" stroke="var(--muted)" strokeWidth="1.5" vectorEffect="non-scaling-stroke" />
         {sorted.length <= 120
           ? sorted.map((point, index) => (
@@ -74,7 +75,7 @@ function Plot({ name, points }: { name: string; points: readonly Point[] }) {
                   navigate(runHref(point.item.run_id));
                 }}
               >
-                <title>{`${point.item.partition ?? exactly(point.item.materialized_at)}: ${count(point.value)}`}</title>
+                <title>{`${point.item.partition ?? exactly(point.item.materialized_at)}: ${text(point.value)}`}</title>
               </circle>
             ))
           : null}
@@ -83,7 +84,7 @@ function Plot({ name, points }: { name: string; points: readonly Point[] }) {
         <span>{sorted[0]?.item.partition ?? ""}</span>
         <span className="grow" />
         <span>
-          {count(low)} … {count(high)}
+          {text(low)} … {text(high)}
         </span>
         <span className="grow" />
         <span>{last?.item.partition ?? ""}</span>

@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { conditionPagesQuery, schedulePagesQuery, sensorPagesQuery } from "../api/queries";
 import { Act } from "../parts/Act";
 import { Segments, type Choices } from "../parts/fields";
-import { assetHref, dotted, duration, plural, runHref, slashed } from "../parts/format";
+import { assetHref, chosen, dotted, plural, runHref, slashed } from "../parts/format";
 import { PageHead } from "../parts/PageHead";
 import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
@@ -152,15 +152,16 @@ function Row({ automation, href, description, error, when, what, next, marks }: 
           {name}
         </Link>{" "}
         <span className="chip">{automation.kind}</span>
-        {description == null ? null : <div className="muted clip hide-small" title={description}>{description}</div>}
-      </td>
-      <td>
-        <State state={automation.status} {...(error == null ? {} : { title: error })} />
-        {error == null ? null : (
-          <div className="clip" style={{ color: "var(--failed)" }} title={error}>
+        {error == null ? (
+          description == null ? null : <div className="muted clip wide hide-small" title={description}>{description}</div>
+        ) : (
+          <div className="clip wide" style={{ color: "var(--failed)" }} title={error}>
             {error.split("\n")[0]}
           </div>
         )}
+      </td>
+      <td>
+        <State state={automation.status} {...(error == null ? {} : { title: error })} />
       </td>
       <td className="nowrap hide-small">{when}</td>
       <td className="mono hide-small">
@@ -225,7 +226,7 @@ function ScheduleRow({ schedule }: { schedule: Schemas["Schedule"] }) {
 
 /** What makes a sensor look. */
 export function watchText(sensor: Schemas["Sensor"]): string {
-  if (sensor.kind === "poll") return sensor.interval_ms == null ? "polls" : `every ${duration(sensor.interval_ms)}`;
+  if (sensor.kind === "poll") return sensor.interval_ms == null ? "polls" : `every ${chosen(sensor.interval_ms)}`;
   if (sensor.kind === "asset") return `${sensor.all_of === true ? "when all of" : "after"} ${(sensor.on ?? []).join(", ")}${sensor.all_of === true ? " are made" : ""}`;
   if (sensor.kind === "run") return `when a run is ${(sensor.run_status ?? []).map((state) => state.toLowerCase().replace("_", " ")).join(" or ")}`;
   return "when it is sent a message";

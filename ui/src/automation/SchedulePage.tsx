@@ -8,7 +8,7 @@ import { PlanView } from "../materialize/PlanView";
 import { Act } from "../parts/Act";
 import { ActionDialog } from "../parts/ActionDialog";
 import { Field } from "../parts/fields";
-import { exactly, plural, runHref, shortRun } from "../parts/format";
+import { chosen, exactly, plural, runHref, shortRun } from "../parts/format";
 import { PageHead } from "../parts/PageHead";
 import { Empty, Panel, ProblemBox, Shown } from "../parts/Panel";
 import { State } from "../parts/State";
@@ -48,6 +48,9 @@ const TICKS: Column<Schemas["Tick"]>[] = [
   { head: "Run", className: "mono", cell: (tick) => tick.runs?.map((run) => <Link key={run.run_id} href={runHref(run.run_id)}>{shortRun(run.run_id)}</Link>) ?? "–" },
   { head: "Why", className: "muted", cell: (tick) => tick.reason ?? "" },
 ];
+
+/** What a tick does while a run of an earlier one is active. */
+const IF_RUNNING: Record<string, string> = { allow: "it runs beside it", skip: "the tick is skipped", queue: "it waits for it" };
 
 function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
   const ticks = useQuery(ticksQuery(schedule.name, 50));
@@ -126,10 +129,10 @@ function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
               <dt>What</dt>
               <dd className="mono">{schedule.selection ?? schedule.function ?? "–"}</dd>
               <dt>If running</dt>
-              <dd>{schedule.if_running}</dd>
+              <dd>{IF_RUNNING[schedule.if_running] ?? schedule.if_running}</dd>
               <dt>Catch-up</dt>
               <dd>
-                {schedule.max_catchup_ticks} ticks within {schedule.catchup_window_minutes} min
+                at most {plural(schedule.max_catchup_ticks, "tick")} of the last {chosen(schedule.catchup_window_minutes * 60_000)}
               </dd>
               <dt>Defined by</dt>
               <dd>{schedule.origin}</dd>
@@ -174,12 +177,12 @@ function TriggerDialog({ schedule, onClose }: { schedule: Schemas["Schedule"]; o
   const isPartitioned = assets.data?.items.some((asset) => asset.partitioned && !asset.external) === true || assets.data?.next_cursor != null;
   const named = { keys: words.filter((word) => !word.includes("..")), ranges: words.filter((word) => word.includes("..")) };
   // Partitions that the schedule itself names go before the newest.
-  const own = (schedule as { partitions?: Schemas["PartitionsBody"] }).partitions;
+  const own = schedule.partitions;
   const hasOwn = own !== undefined && Object.values(own).some((each) => each === true || (Array.isArray(each) && each.length > 0));
   const partitions = words.length > 0 ? named : hasOwn ? own : isPartitioned ? { latest: true } : undefined;
   const plan = useQuery({
     queryKey: ["plan", "tick", selection, partitions, schedule.config],
-    queryFn: async ({ signal }) => answer(api.POST("/api/v1/plan", { body: { selection, ...(partitions === undefined ? {} : { partitions }), ...(schedule.config === undefined ? {} : { config: schedule.config as never }) }, signal })),
+    queryFn: async ({ signal }) => answer(api.POST("/api/v1/plan", { body: { selection, ...(partitions === undefined ? {} : { partitions }), ...(schedule.config === undefined ? {} : { config: schedule.config }) }, signal })),
     enabled: !isFunction && assets.data !== undefined && rested === keys.trim(),
     retry: false,
     staleTime: 0,

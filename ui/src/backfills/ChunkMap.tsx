@@ -13,7 +13,7 @@ export const FILL: Record<CellState, string> = {
   skipped: "var(--skipped)",
   cancelled: "var(--border-strong)",
   running: "var(--running-fill)",
-  planned: "var(--queued-fill)",
+  waiting: "var(--queued-fill)",
 };
 const LEGEND: readonly (readonly [CellState | "unplanned", string])[] = [
   ["made", "made"],
@@ -21,7 +21,7 @@ const LEGEND: readonly (readonly [CellState | "unplanned", string])[] = [
   ["skipped", "skipped"],
   ["cancelled", "cancelled"],
   ["running", "running"],
-  ["planned", "planned"],
+  ["waiting", "waiting"],
   ["unplanned", "not planned"],
 ];
 

@@ -1,9 +1,10 @@
 // States of the partitions of a chunk, one by one as far as the server says it, and otherwise by counts.
 import type { Schemas } from "../api/client";
 import { count, plural } from "../parts/format";
+import { partitionOf } from "../parts/partitionText";
 
 export type Chunk = Schemas["BackfillChunk"];
-export type CellState = "made" | "failed" | "skipped" | "cancelled" | "running" | "planned";
+export type CellState = "made" | "failed" | "skipped" | "cancelled" | "running" | "waiting";
 
 export interface Cell {
   state: CellState;
@@ -41,54 +42,49 @@ export function keysOf(range: string): string[] | undefined {
   return keys.length === 0 || keys.length > MOST_KEYS ? undefined : keys;
 }
 
-/** A part of a canonical key, as people write it. */
-function valueOf(text: string): string {
-  if (/^[di]:/.test(text)) return text.slice(2);
-  if (text.startsWith("s:")) {
-    try {
-      return new TextDecoder().decode(Uint8Array.from(atob(text.slice(2).replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0)));
-    } catch {
-      return text;
-    }
-  }
-  if (text.startsWith("t:")) return text.slice(2).replace(/(:00)?\.000000Z$/, "");
-  return text;
-}
-
-/** The partition of a task, `2026-01-05` of `raw/a[date=d:2026-01-05]:materialize`; of several dimensions their values. */
-export function partitionOf(task: string): string | undefined {
-  const key = /\[([^\]]*)\]/.exec(task)?.[1];
-  if (key === undefined) return undefined;
-  const values = key.split(",").map((each) => each.slice(each.indexOf("=") + 1));
-  return values.map(valueOf).join(" ");
-}
-
-/** What a task that did not succeed would have made, in a few words. */
+/** What a task makes, in a few words. */
 const taskText = (task: string) => {
   const partition = partitionOf(task);
   const asset = (/^[^[:]+/.exec(task)?.[0] ?? task).replace("/", ".");
   return partition === undefined ? asset : `${asset}[${partition}]`;
 };
 
-const WORDS: Record<CellState, string> = { made: "made", failed: "failed", skipped: "skipped", cancelled: "cancelled", running: "running", planned: "planned" };
+/** What states of tasks are of the partitions that they make; what is not here waits. */
+const OF_TASKS: Readonly<Record<string, CellState>> = { SUCCEEDED: "made", FAILED: "failed", SKIPPED: "skipped", CANCELLED: "cancelled", RUNNING: "running" };
 
-/** How many partitions of a chunk have each state. While it is at work, all of it is: the server counts when it ends. */
+/** How many partitions of a chunk have each state. */
 export function countsOf(chunk: Chunk): [CellState, number][] {
-  const { completed_partitions: made, failed_partitions: failed, skipped_partitions: skipped, cancelled_partitions: cancelled } = chunk;
-  const rest = Math.max(0, chunk.partitions - made - failed - skipped - cancelled);
-  const left: CellState = chunk.state === "RUNNING" ? "running" : chunk.state === "PLANNED" ? "planned" : "cancelled";
-  const counts: [CellState, number][] = [["made", made], ["failed", failed], ["skipped", skipped], ["cancelled", cancelled + (left === "cancelled" ? rest : 0)]];
-  if (left !== "cancelled") counts.push([left, rest]);
+  const { completed_partitions: made, failed_partitions: failed, skipped_partitions: skipped, cancelled_partitions: cancelled, running_partitions: running = 0 } = chunk;
+  const rest = Math.max(0, chunk.partitions - made - failed - skipped - cancelled - running);
+  const isOver = chunk.state !== "RUNNING" && chunk.state !== "PLANNED";
+  const counts: [CellState, number][] = [
+    ["made", made],
+    ["failed", failed],
+    ["skipped", skipped],
+    ["cancelled", cancelled + (isOver ? rest : 0)],
+    ["running", running],
+    ["waiting", isOver ? 0 : rest],
+  ];
   return counts.filter(([, number]) => number > 0);
 }
 
 /** What a chunk is, in a line. */
 export const chunkText = (chunk: Chunk) =>
   `Chunk ${count(chunk.chunk_index + 1)}, ${plural(chunk.partitions, "partition")}${chunk.partition_keys.length === 0 ? "" : ` (${chunk.partition_keys.slice(0, 2).join(", ")}${chunk.partition_keys.length > 2 ? ", …" : ""})`}: ${countsOf(chunk)
-    .map(([state, number]) => `${count(number)} ${WORDS[state]}`)
+    .map(([state, number]) => `${count(number)} ${state}`)
     .join(", ")}`;
 
+/** Cells of a chunk at work, a task for each. */
+function cellsOfTasks(tasks: NonNullable<Chunk["tasks"]>): Cell[] {
+  return tasks.map(({ task_key: key, state: of }) => {
+    const state = OF_TASKS[of] ?? "waiting";
+    return { state, text: `${taskText(key)}: ${state}` };
+  });
+}
+
 function cellsOf(chunk: Chunk, step: number): Cell[] {
+  const atWork = chunk.tasks ?? [];
+  if (step === 1 && atWork.length === chunk.partitions) return cellsOfTasks(atWork);
   const counts = countsOf(chunk);
   const bad = counts.filter(([state]) => state === "failed" || state === "skipped" || state === "cancelled");
   const only = bad.length === 1 ? bad[0] : undefined;
@@ -102,7 +98,7 @@ function cellsOf(chunk: Chunk, step: number): Cell[] {
     const rest = counts.find(([state]) => state !== only?.[0])?.[0] ?? "made";
     const cells = keys.map((key): Cell => {
       const state = only !== undefined && missed.has(key) ? only[0] : rest;
-      return { state, text: `${key}: ${WORDS[state]}` };
+      return { state, text: `${key}: ${state}` };
     });
     // Where the names do not match the keys, counts are right all the same.
     if (only === undefined || cells.filter((cell) => cell.state === only[0]).length === only[1]) return cells;
@@ -110,7 +106,7 @@ function cellsOf(chunk: Chunk, step: number): Cell[] {
   return counts.flatMap(([state, number]) =>
     Array.from({ length: Math.ceil(number / step) }, (_, index): Cell => {
       const task = areNamed && state === only[0] && step === 1 ? tasks[index] : undefined;
-      return { state, text: task === undefined ? `${count(number)} ${WORDS[state]}` : `${taskText(task)}: ${WORDS[state]}` };
+      return { state, text: task === undefined ? `${count(number)} ${state}` : `${taskText(task)}: ${state}` };
     }),
   );
 }

@@ -3,10 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { freshnessQuery } from "../api/queries";
-import { assetHref, dotted, duration } from "../parts/format";
+import { assetHref, coarse, dotted } from "../parts/format";
 import { Panel, ProblemBox, Skeleton } from "../parts/Panel";
 import { Mark, type Tone } from "../parts/State";
-import { Ago } from "../parts/Time";
+import { Ago, Since } from "../parts/Time";
 
 type Fresh = Schemas["AssetFreshness"];
 
@@ -29,7 +29,7 @@ export function Freshness() {
   const items = bySeverity(late.data?.items ?? [], soon.data?.items ?? [], well.data?.items ?? []);
   const hasMore = items.length > MOST || queries.some((each) => each.data?.next_cursor != null);
   return (
-    <Panel title="Freshness" label="Freshness" aside={hasMore ? <Link href="/assets?view=list" className="muted">All assets</Link> : undefined}>
+    <Panel title="Freshness" label="Freshness" aside={hasMore ? <Link href="/assets?view=list" className="away">All assets</Link> : undefined}>
       {failed !== undefined ? (
         <div style={{ padding: 12 }}>
           <ProblemBox error={failed.error} again={() => void failed.refetch()} />
@@ -60,12 +60,12 @@ function Row({ of }: { of: Fresh }) {
         <Link href={assetHref(of.asset_key)} className="mono">
           {dotted(of.asset_key)}
         </Link>{" "}
-        <span className="muted">{of.lag_ms == null ? "never made" : `${duration(of.lag_ms)} old`}</span>
+        <span className="muted">{of.lag_ms == null ? "never made" : `${coarse(of.lag_ms)} old`}</span>
       </div>
       <span className="nowrap" style={{ color: `var(--${tone})` }}>
         {of.status === "FAIL" ? (
           <>
-            late since <Ago at={of.since} />
+            late for <Since at={of.since} />
           </>
         ) : (
           <>

@@ -224,7 +224,7 @@ function RunningNow() {
 function NewestRuns() {
   const recent = useQuery(someRunsQuery({}, 6));
   return (
-      <Panel title="Newest runs" label="Newest runs" aside={<Link href="/runs" className="muted">All runs</Link>}>
+      <Panel title="Newest runs" label="Newest runs" aside={<Link href="/runs" className="away">All runs</Link>}>
         <Shown query={recent} rows={4}>
           {({ items }) => (items.length === 0 ? <p className="muted" style={{ padding: "0 12px 12px", fontSize: 13 }}>No run was ever asked for.</p> : <RunTable runs={items} />)}
         </Shown>
@@ -260,7 +260,7 @@ function RunTable({ runs }: { runs: readonly Run[] }) {
 function NextTicks() {
   const query = useQuery(schedulesQuery);
   return (
-    <Panel title="Next ticks" label="Next ticks" aside={<Link href="/automation" className="muted">Automation</Link>}>
+    <Panel title="Next ticks" label="Next ticks" aside={<Link href="/automation" className="away">Automation</Link>}>
       <Shown query={query} rows={3}>
         {({ items }) => {
           const next = items.filter((schedule) => schedule.status !== "PAUSED" && schedule.next_tick_at != null).sort((a, b) => ((a.next_tick_at ?? "") < (b.next_tick_at ?? "") ? -1 : 1));

@@ -41,7 +41,9 @@ export function Strip() {
           <div className="body">
             <Rows day={day} start={start} isCut={isCut} />
             <div className="row muted strip-ends">
-              <span>{clock.format(start)}</span>
+              {[0, 6, 12, 18].map((hours) => (
+                <span key={hours}>{clock.format(start + hours * 2 * CELL_MS)}</span>
+              ))}
               <span>now</span>
             </div>
             {isCut ? (

@@ -1,4 +1,7 @@
 // Metadata as what it is: Markdown, tables, links, pictures, and JSON for the rest.
+import { useState } from "react";
+import { assetPath } from "../api/client";
+import { route } from "../api/workspace";
 import { Away, Markdown } from "./Markdown";
 import { count, plural } from "./format";
 import { cellText, shownOf } from "./metadataKinds";
@@ -35,7 +38,49 @@ export function DataTable({ label, columns, rows, notes }: { label: string; colu
   );
 }
 
-export function Value({ name, value }: { name: string; value: unknown }) {
+/** The materialization that metadata is of: its pictures are files beside its data. */
+export interface Of {
+  asset: string;
+  materialization: string;
+  partition: string | null | undefined;
+}
+
+export function pictureHref({ asset, materialization, partition }: Of, file: string): string {
+  const { namespace, name } = assetPath(asset);
+  const path = ["assets", namespace, name, "materializations", materialization, "files", file].map(encodeURIComponent).join("/");
+  return route(`/api/v1/${path}`) + (partition == null ? "" : `?${new URLSearchParams({ partition }).toString()}`);
+}
+
+/** A picture, or what is known of one that cannot be shown. */
+function Picture({ source, alt, about }: { source: string | undefined; alt: string; about: string }) {
+  const [isBroken, setIsBroken] = useState(false);
+  if (source === undefined || isBroken)
+    return (
+      <span className="muted">
+        {about}
+        {isBroken ? "; it cannot be shown" : ""}
+      </span>
+    );
+  const picture = (
+    <img
+      src={source}
+      alt={alt}
+      className="picture"
+      onError={() => {
+        setIsBroken(true);
+      }}
+    />
+  );
+  // Browsers open no address that is the picture itself.
+  if (source.startsWith("data:")) return picture;
+  return (
+    <a href={source} target="_blank" rel="noreferrer" title={`Open ${about}`} className="picture-box">
+      {picture}
+    </a>
+  );
+}
+
+export function Value({ name, value, materialization }: { name: string; value: unknown; materialization?: Of | undefined }) {
   const shown = shownOf(value);
   switch (shown.kind) {
     case "md":
@@ -58,14 +103,10 @@ export function Value({ name, value }: { name: string; value: unknown }) {
           {shown.total > shown.rows.length ? <p className="muted">the first {count(shown.rows.length)} of {plural(shown.total, "row")}</p> : null}
         </>
       );
-    case "image":
-      return shown.source === undefined ? (
-        <span>
-          <span className="mono">{shown.name === "" ? "a picture" : shown.name}</span> <span className="muted">{[shown.type, shown.size, "beside the data"].filter(Boolean).join(", ")}</span>
-        </span>
-      ) : (
-        <img src={shown.source} alt={name} className="picture" />
-      );
+    case "image": {
+      const source = shown.source ?? (materialization === undefined || shown.name === "" ? undefined : pictureHref(materialization, shown.name));
+      return <Picture key={source} source={source} alt={name} about={[shown.name === "" ? "a picture" : shown.name, shown.type, shown.size].filter(Boolean).join(", ")} />;
+    }
     case "plain":
       return <span className="mono">{shown.text}</span>;
     case "json":
@@ -80,8 +121,8 @@ export function Value({ name, value }: { name: string; value: unknown }) {
   }
 }
 
-/** All that was attached, by name. */
-export function Metadata({ of }: { of: Record<string, unknown> }) {
+/** All that was attached, by name; pictures are found if it is known to which materialization. */
+export function Metadata({ of, materialization }: { of: Record<string, unknown>; materialization?: Of | undefined }) {
   const entries = Object.entries(of);
   if (entries.length === 0) return null;
   return (
@@ -90,7 +131,7 @@ export function Metadata({ of }: { of: Record<string, unknown> }) {
         <div key={name}>
           <dt className="mono">{name}</dt>
           <dd>
-            <Value name={name} value={value} />
+            <Value name={name} value={value} materialization={materialization} />
           </dd>
         </div>
       ))}

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { exactly, relative } from "./format";
+import { coarse, exactly, relative } from "./format";
 
 let now = Date.now();
 const listeners = new Set<() => void>();
@@ -29,6 +29,16 @@ export function Ago({ at }: { at: string | undefined }) {
   return (
     <time dateTime={at} title={exactly(at)} className="nowrap">
       {relative(at, current)}
+    </time>
+  );
+}
+
+/** About how long it is since then. */
+export function Since({ at }: { at: string }) {
+  const current = useNow();
+  return (
+    <time dateTime={at} title={exactly(at)} className="nowrap">
+      {coarse(Math.max(0, current - Date.parse(at)))}
     </time>
   );
 }

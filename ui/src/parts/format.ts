@@ -9,12 +9,16 @@ const UNITS: [number, string][] = [
 /** "4 min ago", "in 2 h". */
 export function relative(at: string | number, now: number): string {
   const time = typeof at === "number" ? at : Date.parse(at);
-  const seconds = Math.round((now - time) / 1000);
-  const size = Math.abs(seconds);
-  if (size < 10) return seconds >= 0 ? "just now" : "now";
-  const [unit, name] = UNITS.find(([length]) => size >= length) ?? [1, "s"];
-  const text = `${String(Math.floor(size / unit))} ${name}`;
-  return seconds >= 0 ? `${text} ago` : `in ${text}`;
+  const ms = now - time;
+  if (Math.abs(ms) < 9500) return ms >= -500 ? "just now" : "now";
+  return ms >= 0 ? `${coarse(ms)} ago` : `in ${coarse(-ms)}`;
+}
+
+/** About how long something is: `8 min`. */
+export function coarse(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  const [unit, name] = UNITS.find(([length]) => seconds >= length) ?? [1, "s"];
+  return `${String(Math.floor(seconds / unit))} ${name}`;
 }
 
 /** `1m 04s`, `320ms`. */
@@ -32,6 +36,19 @@ export function duration(ms: number): string {
   return `${String(Math.floor(hours / 24))}d ${two(hours % 24)}h`;
 }
 
+/** A length that somebody has chosen: `2 min`, `1 h 30 min`, `26 h`, `7 d`. */
+export function chosen(ms: number): string {
+  if (ms < 1000) return `${String(ms)} ms`;
+  let rest = Math.round(ms / 1000);
+  const units = rest < 172_800 ? UNITS.slice(1) : UNITS;
+  const parts = [...units, [1, "s"] as const].flatMap(([length, name]) => {
+    const whole = Math.floor(rest / length);
+    rest -= whole * length;
+    return whole === 0 ? [] : [`${count(whole)} ${name}`];
+  });
+  return parts.slice(0, 2).join(" ");
+}
+
 export function between(from: string | undefined, to: string | undefined, now: number): string {
   if (from === undefined) return "–";
   return duration((to === undefined ? now : Date.parse(to)) - Date.parse(from));
@@ -40,6 +57,10 @@ export function between(from: string | undefined, to: string | undefined, now: n
 const grouped = new Intl.NumberFormat("en");
 /** 1,234,567. */
 export const count = (value: number) => grouped.format(value);
+
+const measured = new Intl.NumberFormat("en", { maximumSignificantDigits: 9 });
+/** A number that somebody has measured: 17,208.2. */
+export const figure = (value: number) => (Number.isInteger(value) ? count(value) : measured.format(value));
 
 /** "3 tasks", "1 task". */
 export const plural = (value: number, word: string, many = `${word}s`) => `${count(value)} ${value === 1 ? word : many}`;

@@ -1,5 +1,5 @@
 // Metadata that functions attach: what it is, and how it is said in a few words.
-import { bytes, plural } from "./format";
+import { bytes, figure, plural } from "./format";
 import { safeHref } from "./markdownBlocks";
 
 export type Shown =
@@ -32,7 +32,8 @@ export function shownOf(value: unknown): Shown {
       return { kind: "image", type, source: isWhole ? `data:${type};base64,${inside}` : undefined, name: isText(value["file"]) ? value["file"] : "", size: typeof value["byte_size"] === "number" ? bytes(value["byte_size"]) : "" };
     }
   }
-  if (value === null || typeof value === "number" || typeof value === "boolean") return { kind: "plain", text: String(value) };
+  if (typeof value === "number") return { kind: "plain", text: figure(value) };
+  if (value === null || typeof value === "boolean") return { kind: "plain", text: String(value) };
   if (isText(value)) return { kind: "plain", text: value };
   const line = JSON.stringify(value);
   const text = line.length <= SHORT ? line : JSON.stringify(value, null, 2);

@@ -221,7 +221,7 @@ function ByGroup({ tasks, critical, selected, onSelect, rows, scale, now }: Draw
               >
                 {worst === undefined ? null : <Mark tone={toneOf(worst.state)} label={wordOf(worst.state)} progress={done / each.length} />}
                 <span className="ellipsis grow">{name}</span>
-                <span className="muted">{each.length === 1 ? "" : `${String(done)} of ${String(each.length)}`}</span>
+                <span className="muted hide-small">{each.length === 1 ? "" : `${String(done)} of ${String(each.length)}`}</span>
               </button>
               <div className="gantt-track">
                 {[...each]

@@ -1,18 +1,17 @@
 // The log of one attempt: live while it runs, a part at a time afterwards; searched, wrapped, downloaded.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { Fragment, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { answer, api, type Schemas } from "../api/client";
-import { route } from "../api/workspace";
-import { count } from "../parts/format";
+import { Check } from "../parts/fields";
+import { count, plural } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
+import { toastError } from "../parts/toasts";
 import { plain, spansOf } from "./ansi";
+import { lineOf, partsOf, useLog } from "./useLog";
 
-type Line = Schemas["LogLine"];
-
-/** Lines that are kept; older ones of a live log go. */
-const KEPT = 20_000;
-const PART = 1000;
-const MERGE_MS = 150;
+/** Rows from the end at which the next part is asked for. */
+const NEAR_END = 60;
+/** Heights of rows are known by the number of their line; of these many that have gone they are forgotten. */
+const FORGOTTEN = 20_000;
 
 /** A line with its colours. */
 function textOf(text: string): ReactNode {
@@ -28,125 +27,122 @@ interface Props {
   isLive: boolean;
 }
 
+/** Of one attempt: another is another view, by its key. */
 export function LogView({ run, task, attempt, isLive }: Props) {
-  const [lines, setLines] = useState<readonly Line[]>([]);
-  const [next, setNext] = useState<number | undefined>();
-  const [dropped, setDropped] = useState(0);
-  const [error, setError] = useState<unknown>();
+  const path = { run_id: run, task_id: task, attempt };
+  const follows = useRef(true);
+  const { entries, dropped, behind, isLoaded, error, isFollowed, more, toStart, toEnd, follow } = useLog(path, isLive, follows);
   const [search, setSearch] = useState("");
   const [wraps, setWraps] = useState(true);
-  const [isLoaded, setIsLoaded] = useState(false);
+  const [isSaving, setIsSaving] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
-  const follows = useRef(true);
-  const path = { run_id: run, task_id: task, attempt };
-
-  const load = async (offset: number) => {
-    try {
-      const part = await answer(api.GET("/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs", { params: { path, query: { offset, limit: PART } } }));
-      setLines((before) => (offset === 0 ? part.lines : [...before, ...part.lines]));
-      setNext(part.ended && part.lines.length < PART ? undefined : part.next_offset);
-      setIsLoaded(true);
-      setError(undefined);
-    } catch (failed) {
-      setError(failed);
-    }
-  };
-
-  useEffect(() => {
-    setLines([]);
-    setDropped(0);
-    setNext(undefined);
-    follows.current = true;
-    if (!isLive) {
-      void load(0);
-      return;
-    }
-    let gathered: Line[] = [];
-    let merging: ReturnType<typeof setTimeout> | undefined;
-    const merge = () => {
-      merging = undefined;
-      const fresh = gathered;
-      gathered = [];
-      setIsLoaded(true);
-      setLines((before) => {
-        const all = [...before, ...fresh];
-        const over = Math.max(0, all.length - KEPT);
-        if (over > 0) setDropped((value) => value + over);
-        return over > 0 ? all.slice(over) : all;
-      });
-    };
-    const source = new EventSource(route(`/api/v1/runs/${run}/tasks/${task}/attempts/${String(attempt)}/logs/stream`));
-    source.addEventListener("log", (event) => {
-      gathered.push(JSON.parse((event as MessageEvent<string>).data) as Line);
-      merging ??= setTimeout(merge, MERGE_MS);
-    });
-    source.addEventListener("end", () => {
-      source.close();
-    });
-    return () => {
-      source.close();
-      clearTimeout(merging);
-    };
-    // A change of attempt is another log; `load` reads what it is given.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [run, task, attempt, isLive]);
 
   const needle = search.toLowerCase();
-  const shown = useMemo(() => (needle === "" ? lines : lines.filter((line) => plain(line.text).toLowerCase().includes(needle))), [lines, needle]);
-  const virtual = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: () => 18, overscan: 20 });
+  const found = useMemo(() => (needle === "" ? undefined : entries.flatMap((entry, index) => (plain(lineOf(entry).text).toLowerCase().includes(needle) ? [index] : []))), [entries, needle]);
+  const rows = found?.length ?? entries.length;
+  const virtual = useVirtualizer({
+    count: rows,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 18,
+    overscan: 12,
+    // A line keeps its height when earlier ones go.
+    getItemKey: (index) => dropped + (found?.[index] ?? index),
+  });
+  const forgotten = Math.floor(dropped / FORGOTTEN);
   useEffect(() => {
-    if (isLive && follows.current && shown.length > 0) virtual.scrollToIndex(shown.length - 1, { align: "end" });
-  }, [shown.length, isLive, virtual]);
+    virtual.measure();
+  }, [forgotten, virtual]);
+  const last = entries.length + dropped;
+  /** Whether the end is wanted once its lines are there. */
+  const wantsEnd = useRef(false);
+  useEffect(() => {
+    if (rows === 0 || !((isFollowed && follows.current) || wantsEnd.current)) return;
+    wantsEnd.current = false;
+    virtual.scrollToIndex(rows - 1, { align: "end" });
+  }, [last, rows, isFollowed, virtual]);
+  const shown = virtual.getVirtualItems();
+  const isNearEnd = (shown.at(-1)?.index ?? 0) >= rows - NEAR_END;
+  const asksOn = isNearEnd && found === undefined && rows > 0 && more !== undefined;
+  useEffect(() => {
+    if (asksOn) more();
+    // Once for every end that comes near; what it asks for moves that end.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [asksOn, last]);
 
-  const download = () => {
-    const text = lines.map((line) => `${line.at} ${line.stream} ${plain(line.text)}`).join("\n");
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-    link.download = `${task}-${String(attempt)}.log`;
-    link.click();
-    URL.revokeObjectURL(link.href);
+  const download = async () => {
+    setIsSaving(true);
+    try {
+      const texts: Blob[] = [];
+      for await (const { lines } of partsOf(path)) texts.push(new Blob(lines.map((line) => `${line.at} ${line.stream} ${plain(line.text)}\n`)));
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob(texts, { type: "text/plain" }));
+      link.download = `${task}-${String(attempt)}.log`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (failed) {
+      toastError(failed);
+    } finally {
+      setIsSaving(false);
+    }
   };
 
   return (
     <div>
       <div className="row wrap" style={{ padding: "6px 12px" }}>
         <input
-          className="field"
-          style={{ height: 26, width: 200 }}
-          placeholder="Search this log"
-          aria-label="Search this log"
+          className="field small"
+          style={{ width: 200 }}
+          placeholder="Search these lines"
+          aria-label="Search these lines"
           value={search}
           onChange={(event) => {
             setSearch(event.target.value);
           }}
         />
-        <label className="row" style={{ fontSize: 13 }}>
-          <input
-            type="checkbox"
-            checked={wraps}
-            onChange={(event) => {
-              setWraps(event.target.checked);
-            }}
-          />
+        <Check checked={wraps} onChange={setWraps}>
           Wrap
-        </label>
+        </Check>
         <span className="muted" style={{ fontSize: 12 }}>
-          {count(shown.length)} {shown.length === 1 ? "line" : "lines"}
-          {dropped > 0 ? `, ${count(dropped)} older not kept` : ""}
+          {plural(rows, "line")}
+          {dropped > 0 ? `, ${count(dropped)} earlier` : ""}
         </span>
         <span className="grow" />
-        {next !== undefined && !isLive && lines.length >= PART ? (
-          <button type="button" className="button small" onClick={() => void load(next)}>
-            Load {count(PART)} more
+        {dropped > 0 ? (
+          <button
+            type="button"
+            className="button small"
+            onClick={() => {
+              if (scroller.current !== null) scroller.current.scrollTop = 0;
+              toStart();
+            }}
+          >
+            From the start
           </button>
         ) : null}
-        <button type="button" className="button small" disabled={lines.length === 0} onClick={download}>
+        {toEnd === undefined || rows === 0 ? null : (
+          <button
+            type="button"
+            className="button small"
+            onClick={() => {
+              wantsEnd.current = true;
+              toEnd();
+            }}
+          >
+            To the end
+          </button>
+        )}
+        {isLive && !isFollowed ? (
+          <button type="button" className="button small" onClick={follow}>
+            Follow
+          </button>
+        ) : null}
+        <button type="button" className="button small" disabled={entries.length === 0 || isSaving} onClick={() => void download()}>
           Download
         </button>
       </div>
       {error === undefined ? null : (
         <div style={{ padding: 12 }}>
-          <ProblemBox error={error} again={() => void load(0)} />
+          <ProblemBox error={error} again={toStart} />
         </div>
       )}
       <div
@@ -162,13 +158,14 @@ export function LogView({ run, task, attempt, isLive }: Props) {
           follows.current = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
         }}
       >
-        {shown.length === 0 ? <p className="muted" style={{ padding: 12 }}>{isLoaded ? (needle === "" ? "Nothing was written." : "No line has that.") : isLive ? "Nothing was written yet." : " "}</p> : null}
+        {rows === 0 ? <p className="muted" style={{ padding: 12 }}>{isLoaded ? (needle === "" ? "Nothing was written." : "No line has that.") : isLive ? "Nothing was written yet." : " "}</p> : null}
         <div style={{ height: virtual.getTotalSize(), position: "relative", minWidth: "100%" }}>
-          {virtual.getVirtualItems().map((each) => {
-            const line = shown[each.index];
-            if (line === undefined) return null;
+          {shown.map((each) => {
+            const entry = entries[found?.[each.index] ?? each.index];
+            if (entry === undefined) return null;
+            const line = lineOf(entry);
             return (
-              <div key={each.key} ref={virtual.measureElement} data-index={each.index} className={`log-line ${line.stream}${line.level == null ? "" : ` level-${line.level.toLowerCase()}`}`} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${String(each.start)}px)` }}>
+              <div key={each.key} ref={virtual.measureElement} data-index={each.index} className={`log-line of-${line.stream}${line.level == null ? "" : ` level-${line.level.toLowerCase()}`}`} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${String(each.start)}px)` }}>
                 <time className="hide-small">{line.at.slice(11, 23)}</time>
                 <span>{textOf(line.text)}</span>
               </div>
@@ -176,6 +173,11 @@ export function LogView({ run, task, attempt, isLive }: Props) {
           })}
         </div>
       </div>
+      {behind > 0 ? (
+        <p className="muted log-foot">
+          {plural(behind, "new line")} below what you read; scroll to the end to follow.
+        </p>
+      ) : null}
     </div>
   );
 }

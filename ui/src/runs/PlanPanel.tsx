@@ -16,7 +16,7 @@ const MOST_NAMED = 4;
 const MOST_ON_PATH = 50;
 
 const COLUMNS: Column<Step>[] = [
-  { head: "Stage", className: "right nowrap", cell: (step) => (step.first_stage === step.last_stage ? step.first_stage : `${String(step.first_stage)} … ${String(step.last_stage)}`) },
+  { head: "Stage", className: "nowrap", cell: (step) => (step.first_stage === step.last_stage ? step.first_stage : `${String(step.first_stage)} … ${String(step.last_stage)}`) },
   {
     head: "Asset",
     className: "mono",

@@ -13,6 +13,9 @@ import { Ago, useNow } from "../parts/Time";
 import { LogView } from "./LogView";
 import { isActive, taskName, type Task } from "./useRun";
 
+/** `execution failed` of `execution_failed`. */
+const wordsOf = (name: string) => name.replaceAll("_", " ");
+
 export function TaskLog({ task }: { task: Task }) {
   const query = useQuery(taskQuery(task.run_id, task.task_id));
   const [chosen, setChosen] = useState<number | undefined>();
@@ -37,7 +40,7 @@ export function TaskLog({ task }: { task: Task }) {
       {attempt === 0 ? (
         <Empty title="No attempt has begun" />
       ) : (
-        <LogView run={task.run_id} task={task.task_id} attempt={attempt} isLive={isActive(task) && attempt === task.attempt && task.state === "RUNNING"} />
+        <LogView key={`${task.run_id} ${task.task_id} ${String(attempt)}`} run={task.run_id} task={task.task_id} attempt={attempt} isLive={isActive(task) && attempt === task.attempt && task.state === "RUNNING"} />
       )}
     </Panel>
   );
@@ -57,7 +60,7 @@ export function TaskPanel({ task }: { task: Task }) {
                 <Link href={assetHref(data.asset_key)}>{dotted(data.asset_key)}</Link>
               </dd>
               <dt>Reason</dt>
-              <dd>{data.transition_reason}</dd>
+              <dd>{wordsOf(data.transition_reason)}</dd>
               <dt>Worker</dt>
               <dd>{data.worker_id ?? "–"}</dd>
               {data.error == null ? null : (
@@ -76,7 +79,7 @@ export function TaskPanel({ task }: { task: Task }) {
               id={(attempt) => String(attempt.attempt)}
               columns={[
                 { head: "Attempt", cell: (attempt) => attempt.attempt },
-                { head: "Reason", cell: (attempt) => attempt.transition_reason },
+                { head: "Reason", cell: (attempt) => wordsOf(attempt.transition_reason) },
                 { head: "Began", cell: (attempt) => <Ago at={attempt.started_at ?? undefined} /> },
                 { head: "Took", className: "right", cell: (attempt) => between(attempt.started_at ?? undefined, attempt.ended_at ?? undefined, now) },
                 { head: "CPU", className: "right", cell: (attempt) => (attempt.usage == null ? "–" : duration(attempt.usage.cpu_ms)) },
@@ -93,7 +96,7 @@ export function TaskPanel({ task }: { task: Task }) {
                     {output.byte_size == null ? "" : bytes(output.byte_size)}
                   </span>
                 </h2>
-                <Metadata of={output.metadata ?? {}} />
+                <Metadata of={output.metadata ?? {}} materialization={data.materialization_id == null || output.state !== "COMMITTED" ? undefined : { asset: output.asset, materialization: data.materialization_id, partition: task.partition }} />
                 {output.schema == null || Object.keys(output.schema).length === 0 ? null : (
                   <details>
                     <summary className="muted">{plural(Object.keys(output.schema).length, "column")}</summary>

@@ -11,9 +11,10 @@ export function useScheduleNames(): ReadonlyMap<string, string> {
 
 /** What asked for a run, in words and with a place to go. */
 export function sourceOf(run: Run, schedules?: ReadonlyMap<string, string>): { text: string; href?: string } {
-  const source = run.source as Record<string, unknown> & { type?: string };
+  const { source } = run;
   const text = (name: string) => (typeof source[name] === "string" ? source[name] : undefined);
-  switch (source.type) {
+  const type = text("type");
+  switch (type) {
     case "schedule": {
       const name = schedules?.get(text("id") ?? "");
       return name === undefined ? { text: "schedule" } : { text: `schedule ${name}`, href: `/automation/schedules/${encodeURIComponent(name)}` };
@@ -25,6 +26,6 @@ export function sourceOf(run: Run, schedules?: ReadonlyMap<string, string>): { t
     case undefined:
       return { text: "–" };
     default:
-      return { text: source.type };
+      return { text: type };
   }
 }

@@ -37,12 +37,12 @@ export function useRun(id: string): LiveRun {
     const listen = () => {
       if (isGone || ended.current || source !== undefined || document.visibilityState === "hidden") return;
       source = new EventSource(route(`/api/v1/runs/${id}/events`));
-      source.addEventListener("run", (event) => {
-        run = JSON.parse((event as MessageEvent<string>).data) as Run;
+      source.addEventListener("run", (event: MessageEvent<string>) => {
+        run = JSON.parse(event.data) as Run;
         soon();
       });
-      source.addEventListener("task", (event) => {
-        const task = JSON.parse((event as MessageEvent<string>).data) as Task;
+      source.addEventListener("task", (event: MessageEvent<string>) => {
+        const task = JSON.parse(event.data) as Task;
         tasks.set(task.task_id, task);
         soon();
       });

@@ -165,8 +165,10 @@ function Admission() {
 
 const WORKER_STATES: Record<string, string> = { ACTIVE: "SUCCEEDED", DRAINING: "PAUSED", LOST: "FAILED", GONE: "SKIPPED", LEFT: "SKIPPED" };
 
+const WORKER_WORDS: Record<string, string> = { ACTIVE: "Active", DRAINING: "Draining", LOST: "Lost", GONE: "Gone", LEFT: "Left" };
+
 const WORKERS: Column<Worker>[] = [
-  { head: "State", cell: (worker) => <State state={WORKER_STATES[worker.state] ?? "QUEUED"} word={worker.state.toLowerCase()} /> },
+  { head: "State", cell: (worker) => <State state={WORKER_STATES[worker.state] ?? "QUEUED"} word={WORKER_WORDS[worker.state] ?? worker.state.toLowerCase()} /> },
   { head: "Worker", className: "mono", title: (worker) => worker.worker_id, cell: (worker) => worker.name },
   { head: "Queues", cell: (worker) => worker.queues.join(", ") },
   { head: "Slots", className: "right", cell: (worker) => count(worker.slots) },
@@ -249,11 +251,11 @@ function Settings() {
   const query = useQuery(settingsQuery);
   const [edited, setEdited] = useState<Setting | undefined>();
   const columns: Column<Setting>[] = [
-    { head: "Setting", className: "mono", cell: (setting) => setting.name },
-    { head: "Value", className: "right nowrap", cell: (setting) => setting.text },
-    { head: "Default", className: "right nowrap muted", cell: (setting) => setting.default },
+    { head: "Setting", className: "mono", cell: (setting) => (setting.name.endsWith(".") ? `${setting.name}NAME` : setting.name) },
+    { head: "Value", className: "right nowrap", cell: (setting) => groupedText(setting.text) },
+    { head: "Default", className: "right nowrap muted", cell: (setting) => groupedText(setting.default) },
     { head: "Origin", className: "nowrap muted", title: (setting) => (setting.changed_at == null ? undefined : exactly(setting.changed_at)), cell: (setting) => `${setting.origin.toLowerCase()}${setting.changed_by == null ? "" : `, ${setting.changed_by}`}` },
-    { head: "About", className: "muted", cell: (setting) => setting.about },
+    { head: "About", className: "muted", cell: (setting) => <About text={setting.about} /> },
     {
       head: <span className="sr">Change</span>,
       cell: (setting) =>
@@ -286,6 +288,14 @@ function Settings() {
       )}
     </section>
   );
+}
+
+/** A value as the server writes it, with numbers grouped. */
+const groupedText = (text: string) => (/^\d+$/.test(text) ? count(Number(text)) : text);
+
+/** A sentence with code between backticks. */
+function About({ text }: { text: string }) {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
 }
 
 function SettingDialog({ setting, onClose }: { setting: Setting; onClose: () => void }) {
@@ -325,7 +335,9 @@ function SettingDialog({ setting, onClose }: { setting: Setting; onClose: () => 
         </>
       }
     >
-      <p>{setting.about}</p>
+      <p>
+        <About text={setting.about} />
+      </p>
       <Field label={`Value, from ${setting.least} to ${setting.most}`} value={text} onChange={setText} />
     </ActionDialog>
   );

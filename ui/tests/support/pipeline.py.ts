@@ -61,6 +61,17 @@ def steps(ctx: servo.Context) -> int:
     return step
 
 
+@servo.asset(namespace="slow", group="faults")
+def loud() -> int:
+    """Writes a lot, and ends when somebody writes a file."""
+    for number in range(12_000):
+        print(f"number {number}")
+    while not (HERE / "quiet").exists():
+        time.sleep(0.05)
+    print("the last line")
+    return 1
+
+
 @servo.asset(namespace="slow", group="faults", partitions=days)
 def gated() -> int:
     """Waits for a file before it is made."""

@@ -189,6 +189,11 @@ export class Server {
     writeFileSync(join(this.directory, name), text);
   }
 
+  /** Has tasks that wait for a file of the project wait, also where a test is tried again. */
+  hold(name: string): void {
+    rmSync(join(this.directory, name), { force: true });
+  }
+
   /** Lets tasks that wait for a file of the project go on. */
   release(name: string): void {
     writeFileSync(join(this.directory, name), "");

@@ -28,6 +28,9 @@ use crate::views::{
     BackfillPreview, BackfillTarget, ChangeBackfillBody, RetryBackfillBody,
 };
 
+/// Tasks of chunks at work that a page lists.
+const TASKS_SHOWN: usize = 2_000;
+
 /// Query of the list of backfills.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -185,7 +188,14 @@ pub(super) async fn chunks(
         |row: &servo_engine::rows::BackfillChunkRow| wanted.is_empty() || wanted.contains(&row.state);
     let found = app.workspace().backfill_chunks(id, list.place()?, list.wanted(), accepts).await?;
     let page = Page::of(found, &list, |row| row.planned_event_id.to_string());
-    Ok(Answer(page.map(BackfillChunk::from)))
+    let shown = app.workspace().read(|state| {
+        let mut room = TASKS_SHOWN;
+        page.map(|row| match state.run(row.run_id).filter(|_| row.state == ChunkState::Running) {
+            Some(run) => BackfillChunk::of_run(row, run, &mut room),
+            None => BackfillChunk::from(row),
+        })
+    });
+    Ok(Answer(shown.await?))
 }
 
 /// Pauses a backfill: no chunk is planned, and those at work go on.

@@ -8,7 +8,7 @@ use servo_core::{AssetKey, BackfillId, RunId, Timestamp};
 use servo_engine::event::{self, FailureThreshold};
 use servo_engine::requests::{BackfillRequest, DEFAULT_CHUNK_SIZE, DEFAULT_CONCURRENT_RUNS};
 use servo_engine::rows::BackfillChunkRow;
-use servo_engine::{BackfillState, Caller};
+use servo_engine::{BackfillState, Caller, Run, Task, TaskState};
 use utoipa::ToSchema;
 
 use super::requests::{Accepted, PartitionsBody};
@@ -345,9 +345,15 @@ pub struct BackfillChunk {
     pub failed_partitions: u64,
     pub skipped_partitions: u64,
     pub cancelled_partitions: u64,
+    /// Partitions whose tasks run now; none once it has ended.
+    #[serde(default)]
+    pub running_partitions: u64,
     /// Tasks that did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_tasks: Vec<String>,
+    /// While it is at work, its tasks and their states in the order of keys; none where a page has room for no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<ChunkTask>,
     pub run_key: String,
     #[schema(value_type = String)]
     pub run_id: RunId,
@@ -356,6 +362,49 @@ pub struct BackfillChunk {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
+}
+
+/// A task of a chunk that is at work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct ChunkTask {
+    pub task_key: String,
+    /// As that of a task.
+    pub state: String,
+}
+
+impl BackfillChunk {
+    /// A chunk at work with what has become of its partitions so far, by its run; its row counts them when it ends.
+    /// Its tasks are listed if there are at most `room`, which they take.
+    pub(crate) fn of_run(row: BackfillChunkRow, run: &Run, room: &mut usize) -> Self {
+        let mut chunk = Self::from(row);
+        for task in run.tasks.iter() {
+            let partitions = 1 + task.options.outputs.len() as u64;
+            let count = match task.state {
+                TaskState::Succeeded => &mut chunk.completed_partitions,
+                TaskState::Failed => &mut chunk.failed_partitions,
+                TaskState::Skipped => &mut chunk.skipped_partitions,
+                TaskState::Cancelled => &mut chunk.cancelled_partitions,
+                TaskState::Running => &mut chunk.running_partitions,
+                TaskState::Planned
+                | TaskState::Blocked
+                | TaskState::Ready
+                | TaskState::Dispatched
+                | TaskState::RetryWait => continue,
+            };
+            *count += partitions;
+            if matches!(task.state, TaskState::Failed | TaskState::Skipped | TaskState::Cancelled) {
+                chunk.failed_tasks.push(task.key.to_string());
+            }
+        }
+        if let Some(rest) = room.checked_sub(run.tasks.len()) {
+            *room = rest;
+            let task =
+                |task: &Task| ChunkTask { task_key: task.key.to_string(), state: task.state.to_string() };
+            chunk.tasks = run.tasks.iter().map(task).collect();
+        }
+        chunk
+    }
 }
 
 impl From<BackfillChunkRow> for BackfillChunk {
@@ -372,7 +421,9 @@ impl From<BackfillChunkRow> for BackfillChunk {
             failed_partitions: row.failed_partitions,
             skipped_partitions: row.skipped_partitions,
             cancelled_partitions: row.cancelled_partitions,
+            running_partitions: 0,
             failed_tasks: row.failed_tasks.0.iter().map(ToString::to_string).collect(),
+            tasks: Vec::new(),
             run_key: row.run_key,
             run_id: row.run_id,
             planned_at: row.planned_at,

@@ -56,6 +56,12 @@ pub struct GraphNode {
     /// Its stale partitions; absent if it is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<StaleTotals>,
+    /// Number of its checks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks: u32,
+    /// The first of its owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Its tasks that have not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<AssetActivity>,
@@ -80,6 +86,8 @@ impl From<Asset> for GraphNode {
             last_check_passed: health.last_check_passed,
             late_since: asset.late_since,
             stale: asset.stale,
+            checks: asset.checks,
+            owner: asset.owners.into_iter().next(),
             active: asset.active,
         }
     }

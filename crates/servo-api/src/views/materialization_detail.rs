@@ -32,7 +32,7 @@ pub struct MaterializationDetail {
     pub nulls: BTreeMap<String, u64>,
     /// The first rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<BTreeMap<String, Value>>)]
     pub preview: Vec<Map<String, Value>>,
     /// Metadata that the function attached, by name. One with `$servo` is shown in a way of its own: `md`, `table`,
     /// `url`, `image`.
@@ -58,6 +58,13 @@ struct Record {
 struct Preview {
     rows: Vec<Map<String, Value>>,
     nulls: BTreeMap<String, u64>,
+}
+
+/// Whether a picture in a file of that name was attached to a materialization, by the record of its commit.
+pub(crate) fn has_picture(record: &[u8], file: &str) -> Result<bool, serde_json::Error> {
+    let record: Record = serde_json::from_slice(record)?;
+    let is_it = |value: &Value| value["$servo"] == "image" && value["file"] == file;
+    Ok(values(record.metadata).values().any(is_it))
 }
 
 impl MaterializationDetail {

@@ -26,7 +26,7 @@ pub struct Run {
     #[schema(value_type = String)]
     pub transition_reason: RunTransitionReason,
     /// Origin of the run, with its `type`.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     pub source: RunSource,
     /// Name of the schedule or sensor that it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]

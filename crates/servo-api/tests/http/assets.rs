@@ -290,3 +290,49 @@ async fn definitions_that_have_not_changed_are_not_sent_again() {
     assert_eq!(unknown.problem().status, 404, "what is not there has no tag");
     harness.close().await;
 }
+
+#[tokio::test]
+async fn a_picture_beside_the_data_is_shown_and_nothing_else_of_its_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.run("raw.orders").await;
+    let orders = key("raw.orders");
+    let id = harness.client.asset(&orders).await.unwrap().latest.unwrap().materialization_id;
+    let directory = root.path().join(layout().prefix()).join(layout().materialization(&orders, None, id));
+    std::fs::create_dir_all(&directory).unwrap();
+    let image =
+        |file: &str| json!({ "$servo": "image", "media_type": "image/png", "file": file }).to_string();
+    let named = ["_plot-delays.svg", "_plot-by_hour.png", "_plot-huge.png", "_plot-gone.png", "_commit.json"];
+    let metadata: std::collections::BTreeMap<_, _> = named.iter().map(|file| (*file, image(file))).collect();
+    std::fs::write(directory.join("_commit.json"), json!({ "metadata": metadata }).to_string()).unwrap();
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg'/>";
+    std::fs::write(directory.join("_plot-delays.svg"), svg).unwrap();
+    std::fs::write(directory.join("_plot-by_hour.png"), b"\x89PNG").unwrap();
+    std::fs::write(directory.join("_plot-nobody-said-so.png"), b"\x89PNG").unwrap();
+    std::fs::File::create(directory.join("_plot-huge.png")).unwrap().set_len((16 << 20) + 1).unwrap();
+
+    let path = |file: &str| format!("assets/raw/orders/materializations/{id}/files/{file}");
+    let shown = harness.http.get(harness.url(&path("_plot-delays.svg"))).send().await.unwrap();
+    let header = |name: &str| shown.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header("content-type"), "image/svg+xml");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    assert_eq!(header("content-disposition"), "inline; filename=\"_plot-delays.svg\"");
+    let policy = header("content-security-policy");
+    assert!(policy.contains("sandbox") && policy.contains("default-src 'none'"), "{policy}");
+    assert_eq!(shown.text().await.unwrap(), svg);
+    let shown = harness.http.get(harness.url(&path("_plot-by_hour.png"))).send().await.unwrap();
+    assert_eq!(shown.headers()["content-type"], "image/png");
+    assert_eq!(shown.bytes().await.unwrap().as_ref(), b"\x89PNG");
+
+    let others =
+        ["_commit.json", "_plot-nobody-said-so.png", "_plot-huge.png", "_plot-gone.png", "data.json"];
+    for file in others.into_iter().chain(["..%2F_commit.json", "%2e%2e", "_plot-%2F..%2F_plot-by_hour.png"]) {
+        let problem = harness.get(&path(file)).await.problem();
+        assert_eq!((problem.status, problem.code), (404, Code::NotFound), "{file}");
+    }
+    let elsewhere = path("_plot-delays.svg").replace("orders", "feed");
+    assert_eq!(harness.get(&elsewhere).await.problem().status, 404, "it is of another asset");
+    let partition = format!("{}?partition=monday", path("_plot-delays.svg"));
+    assert_eq!(harness.get(&partition).await.problem().status, 400, "the asset has no partitions");
+    harness.close().await;
+}

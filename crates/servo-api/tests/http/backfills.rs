@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use servo_api::Code;
 use tokio::sync::Semaphore;
 
-use crate::support::{Behaviour, Harness, eventually};
+use crate::support::{Behaviour, Harness, Setting, eventually};
 
 /// More than are kept in memory once they have ended.
 const MANY: usize = 1_010;
@@ -133,5 +133,36 @@ async fn backfills_are_listed_by_asset_source_and_time_from_either_end() {
         let problem = harness.get(&format!("orchestration/backfills?{wrong}")).await.problem();
         assert_eq!(problem.code, Code::InvalidRequest, "{wrong}");
     }
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn a_chunk_at_work_says_what_has_become_of_each_of_its_partitions() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::with(root.path(), Setting { slots: 1, ..Setting::default() }).await;
+    let gate = Arc::new(Semaphore::new(1));
+    harness.script.let_asset("raw/days", Behaviour::Gate(gate.clone()));
+    let body = json!({
+        "selection": "raw.days", "partitions": { "ranges": ["2013-01-01..2013-01-03"] }, "chunk_size": 3,
+    });
+    let id = harness.post("orchestration/backfills", &body).await.accepted()["backfill_id"].clone();
+    let path = format!("orchestration/backfills/{}/chunks", id.as_str().unwrap());
+    let chunk = async || harness.get(&path).await.ok()["items"][0].clone();
+    let figures = async || {
+        let chunk = chunk().await;
+        ["completed_partitions", "running_partitions", "failed_partitions"]
+            .map(|name| chunk[name].as_u64().unwrap_or_default())
+    };
+    eventually("one is made and the next one runs", || async { figures().await == [1, 1, 0] }).await;
+    let states = async || {
+        let tasks = chunk().await["tasks"].as_array().cloned().unwrap_or_default();
+        tasks.iter().map(|task| task["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let now = states().await;
+    assert_eq!((now.len(), now.iter().filter(|state| *state == "SUCCEEDED").count()), (3, 1), "{now:?}");
+    assert_eq!(now.iter().filter(|state| *state == "RUNNING").count(), 1, "{now:?}");
+    gate.add_permits(2);
+    eventually("it ends", || async { chunk().await["state"] == "SUCCEEDED" }).await;
+    assert_eq!((figures().await, states().await.len()), ([3, 0, 0], 0), "what has ended is counted alone");
     harness.close().await;
 }

@@ -99,7 +99,10 @@ async fn the_graph_has_assets_edges_and_states() {
     assert_eq!(graph["nodes"][0]["asset_key"], "raw/days");
     assert_eq!(graph["nodes"][0]["partitions"]["materialized"], 2);
     assert_eq!((&graph["edges"], &graph["has_more"]), (&json!([[0, 1]]), &json!(false)));
-    assert_eq!(harness.get("graph").await.ok()["nodes"].as_array().unwrap().len(), 7);
+    let whole = harness.get("graph").await.ok();
+    let nodes = whole["nodes"].as_array().unwrap();
+    let orders = nodes.iter().find(|node| node["asset_key"] == "raw/orders").unwrap();
+    assert_eq!((nodes.len(), &orders["owner"]), (7, &json!("ops@example.org")));
     assert_eq!(harness.get("graph?selection=raw.%2A%20and").await.problem().status, 400);
     harness.close().await;
 }

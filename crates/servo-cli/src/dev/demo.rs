@@ -154,7 +154,8 @@ async fn ask(workspace: &Workspace, client: &Client, asked: &[Asked]) -> anyhow:
                 workspace.wait(accepted.with_context(|| format!("ticking {schedule}"))?.run_id).await?;
             }
             Asked::Backfill(selection, days) => {
-                let body = json!({ "selection": selection, "partitions": partitions(*days) });
+                let body =
+                    json!({ "selection": selection, "partitions": partitions(*days), "chunk_size": 7 });
                 let body: BackfillBody = serde_json::from_value(body)?;
                 let accepted = client.create_backfill("demo", &body).await;
                 let id = accepted.with_context(|| format!("backfilling {selection}"))?.backfill_id;

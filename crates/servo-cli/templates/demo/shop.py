@@ -150,6 +150,18 @@ def daily(ctx: servo.Context, lines: dict[str, list[Line]]) -> dict[str, float]:
     return {"revenue": round(revenue, 2), "units": float(units)}
 
 
+def _bars(values: list[float]) -> str:
+    """Draw some values, as SVG."""
+    heights = [round(160 * value / max(values)) for value in values]
+    bars = "".join(
+        f"<rect x='{48 * at + 8}' y='{168 - height}' width='40' height='{height}'/>"
+        for at, height in enumerate(heights)
+    )
+    width = 48 * len(values) + 8
+    size = f"width='{width}' height='176' viewBox='0 0 {width} 176'"
+    return f"<svg xmlns='http://www.w3.org/2000/svg' {size}><g fill='#52b788'>{bars}</g></svg>"
+
+
 @servo.asset(
     namespace="sales",
     group="sales",
@@ -159,7 +171,8 @@ def daily(ctx: servo.Context, lines: dict[str, list[Line]]) -> dict[str, float]:
 def weekly(ctx: servo.Context, daily: list[dict[str, float]]) -> dict[str, float]:
     """The same over seven days."""
     revenue = round(sum(day["revenue"] for day in daily), 2)
-    ctx.metadata(revenue=revenue, days=len(daily))
+    by_day = servo.plot(_bars([day["revenue"] for day in daily]))
+    ctx.metadata(revenue=revenue, days=len(daily), by_day=by_day)
     return {"revenue": revenue}
 
 

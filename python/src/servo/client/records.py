@@ -308,6 +308,7 @@ class BackfillChunk(Record):
     partitions: int
     completed_partitions: int
     failed_partitions: int
+    running_partitions: int
     planned_at: datetime
     completed_at: datetime | None
 
