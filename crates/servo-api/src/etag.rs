@@ -27,9 +27,9 @@ pub(crate) struct Conditional {
 }
 
 /// The tags of a request: answers that the caller has already.
-pub(crate) struct Known(Vec<HeaderValue>);
+pub(crate) struct IfNoneMatch(Vec<HeaderValue>);
 
-impl FromRequestParts<Shared> for Known {
+impl FromRequestParts<Shared> for IfNoneMatch {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Infallible> {
@@ -37,10 +37,10 @@ impl FromRequestParts<Shared> for Known {
     }
 }
 
-impl Known {
+impl IfNoneMatch {
     /// The answer with its tag.
     pub(crate) fn answer<T>(self, value: T) -> Tagged<T> {
-        Tagged { value, known: self }
+        Tagged { value, if_none_match: self }
     }
 
     /// Whether a tag is among them. They are compared weakly, as RFC 9110 says of this header.
@@ -53,7 +53,7 @@ impl Known {
 /// An answer with an entity tag. Equal bytes have equal tags and others have not, so the tag is a strong one.
 pub(crate) struct Tagged<T> {
     value: T,
-    known: Known,
+    if_none_match: IfNoneMatch,
 }
 
 impl<T: Serialize> IntoResponse for Tagged<T> {
@@ -65,7 +65,7 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
         let mut digest = servo_core::sha256_hex(&text);
         digest.truncate(DIGITS);
         let tag = format!("\"{digest}\"");
-        let is_known = self.known.has(&tag);
+        let is_known = self.if_none_match.has(&tag);
         let mut response = match is_known {
             true => StatusCode::NOT_MODIFIED.into_response(),
             false => {
@@ -83,8 +83,8 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
 mod tests {
     use super::*;
 
-    fn known(values: &[&'static str]) -> Known {
-        Known(values.iter().map(|value| HeaderValue::from_static(value)).collect())
+    fn known(values: &[&'static str]) -> IfNoneMatch {
+        IfNoneMatch(values.iter().map(|value| HeaderValue::from_static(value)).collect())
     }
 
     #[test]

@@ -27,12 +27,13 @@ const MOST_GOOD: usize = 10_000;
 pub(crate) struct Lockout {
     /// Wrong keys that cost nothing; 0 locks nobody out.
     allowed: u32,
-    known: Mutex<Known>,
+    addresses: Mutex<Addresses>,
     hasher: RandomState,
 }
 
+/// Who has shown which credentials.
 #[derive(Debug, Default)]
-struct Known {
+struct Addresses {
     wrong: BTreeMap<IpAddr, Wrong>,
     good: BTreeSet<u64>,
     /// The same, from the oldest to the newest.
@@ -57,7 +58,7 @@ pub(crate) struct LockedOut {
 
 impl Lockout {
     pub(crate) fn new(allowed: u32) -> Self {
-        Self { allowed, known: Mutex::default(), hasher: RandomState::new() }
+        Self { allowed, addresses: Mutex::default(), hasher: RandomState::new() }
     }
 
     /// Whether a credential may be looked at; how long to wait if not.
@@ -119,12 +120,12 @@ impl Lockout {
         self.hasher.hash_one((from, shown))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Addresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Addresses {
     fn forget_the_quietest(&mut self) {
         let quietest = self.wrong.iter().min_by_key(|(_, wrong)| wrong.last).map(|(address, _)| *address);
         quietest.map(|address| self.wrong.remove(&address));

@@ -12,10 +12,10 @@ use crate::worker::Worker;
 
 /// Workers that are restarted when they die.
 #[derive(Clone)]
-pub struct Workers(Arc<Mutex<Vec<Known>>>);
+pub struct Workers(Arc<Mutex<Vec<Supervised>>>);
 
-/// A worker as those who start it know it.
-struct Known {
+/// A worker, with what its supervisor needs to end it and to start it again.
+struct Supervised {
     worker: Worker,
     process: u32,
     /// Tells an executor to end.
@@ -23,7 +23,7 @@ struct Known {
     starts: u32,
 }
 
-impl Known {
+impl Supervised {
     fn start(cluster: &Cluster, name: &str, starts: u32) -> Self {
         let (worker, process, end) = Worker::start(cluster, name);
         Self { worker, process, end, starts }
@@ -35,11 +35,11 @@ impl Workers {
     pub fn start(cluster: &Cluster) -> Self {
         let count =
             if cluster.scenario.worker_kind == WorkerKind::Remote { cluster.scenario.workers } else { 0 };
-        let start = |number| Known::start(cluster, &format!("worker-{number}.1"), 1);
+        let start = |number| Supervised::start(cluster, &format!("worker-{number}.1"), 1);
         Self(Arc::new(Mutex::new((0..count).map(start).collect())))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Supervised>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,7 +54,7 @@ impl Workers {
             Some(end) if cluster.world.roll(cluster.domain, |rng| rng.chance(333)) => drop(end.send(())),
             Some(_) | None => cluster.world.kill(process),
         }
-        let known = Known::start(cluster, &format!("worker-{number}.{starts}"), starts);
+        let known = Supervised::start(cluster, &format!("worker-{number}.{starts}"), starts);
         self.lock()[number] = known;
     }
 
@@ -68,7 +68,7 @@ impl Workers {
     /// do the work.
     pub fn heal(&self, cluster: &Cluster) {
         if !self.lock().is_empty() {
-            let known = Known::start(cluster, "worker-fresh", 1);
+            let known = Supervised::start(cluster, "worker-fresh", 1);
             self.lock().push(known);
         }
     }

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::asset_limits::AssetLimit;
-use crate::etag::{Conditional, Known, Tagged};
+use crate::etag::{Conditional, IfNoneMatch, Tagged};
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
@@ -80,7 +80,7 @@ pub(super) struct PartitionsQuery {
 pub(super) async fn list(
     State(app): State<Shared>,
     limit: AssetLimit,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(query): Query<AssetsQuery>,
 ) -> Result<Tagged<AssetPage>, Problem> {
     // Everything is everything, also where there is nothing.
@@ -123,7 +123,7 @@ pub(super) async fn list(
         problem.violations.push(Violation { field: "selection".to_owned(), message: error.to_string() });
         problem
     })?;
-    Ok(known.answer(Page::of(found, &list, |(place, _)| place.clone()).map(|(_, asset)| asset)))
+    Ok(if_none_match.answer(Page::of(found, &list, |(place, _)| place.clone()).map(|(_, asset)| asset)))
 }
 
 /// The order of a list of assets.
@@ -189,7 +189,7 @@ impl AssetOrder {
 pub(super) async fn show(
     State(app): State<Shared>,
     Path((namespace, name)): Path<(String, String)>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Tagged<AssetDetail>, Problem> {
     let key = key(&namespace, &name)?;
@@ -205,7 +205,7 @@ pub(super) async fn show(
         add_automation(state, definitions, std::slice::from_mut(&mut detail.asset));
         Ok(detail)
     });
-    found.await?.map(|detail| known.answer(detail))
+    found.await?.map(|detail| if_none_match.answer(detail))
 }
 
 /// The current partitions of an asset with the status of each, in their order.

@@ -10,7 +10,7 @@ use servo_engine::{Change, Deploy};
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
-use crate::etag::{Conditional, Known, Tagged};
+use crate::etag::{Conditional, IfNoneMatch, Tagged};
 use crate::extract::{Manifest, NoQuery, Query, parse};
 use crate::problem::{Code, Problem};
 use crate::views::{Accepted, Deployed, Deployment, Repartitioned};
@@ -22,12 +22,12 @@ use crate::views::{Accepted, Deployed, Deployment, Repartitioned};
 )]
 pub(super) async fn current(
     State(app): State<Shared>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Tagged<Deployment>, Problem> {
     let current = app.workspace().read(|state| state.deployment().map(Deployment::from)).await?;
     let nothing = || Problem::new(Code::NothingDeployed, "nothing was ever deployed in this workspace");
-    current.map(|deployment| known.answer(deployment)).ok_or_else(nothing)
+    current.map(|deployment| if_none_match.answer(deployment)).ok_or_else(nothing)
 }
 
 /// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are returned and nothing

@@ -5,7 +5,7 @@ use axum::http::Response;
 use servo_engine::{Caller, Change, ChangeNamed, Command, Named};
 
 use crate::app::Shared;
-use crate::etag::{Known, Tagged};
+use crate::etag::{IfNoneMatch, Tagged};
 use crate::pages::{Page, PageQuery};
 use crate::problem::Problem;
 use crate::views::Accepted;
@@ -15,7 +15,7 @@ pub(super) async fn list<T: Named, V: for<'t> From<&'t T>>(
     app: &Shared,
     what: &str,
     query: &PageQuery,
-    known: Known,
+    if_none_match: IfNoneMatch,
 ) -> Result<Tagged<Page<V>>, Problem> {
     let list = query.open(&app.api.keys, what.to_owned())?;
     let found = app.workspace().read(|state| {
@@ -24,17 +24,17 @@ pub(super) async fn list<T: Named, V: for<'t> From<&'t T>>(
         rest.take(list.wanted()).map(|it| (it.name.to_string(), V::from(it))).collect::<Vec<_>>()
     });
     let page = Page::of(found.await?, &list, |(name, _)| name.clone());
-    Ok(known.answer(page.map(|(_, view)| view)))
+    Ok(if_none_match.answer(page.map(|(_, view)| view)))
 }
 
 /// One by its name or its id.
 pub(super) async fn show<T: Named, V: for<'t> From<&'t T>>(
     app: &Shared,
     name: String,
-    known: Known,
+    if_none_match: IfNoneMatch,
 ) -> Result<Tagged<V>, Problem> {
     let found = app.workspace().read(|state| T::all(state).live(&name).map(V::from)).await?;
-    found.map(|view| known.answer(view)).ok_or_else(|| T::unknown(name).into())
+    found.map(|view| if_none_match.answer(view)).ok_or_else(|| T::unknown(name).into())
 }
 
 /// The id of one that is there, or was: what came of it can be looked at for as long as somebody knows its name.

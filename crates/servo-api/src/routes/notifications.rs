@@ -14,7 +14,7 @@ use super::named;
 use super::runs::states;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
-use crate::etag::{Conditional, Known, Tagged};
+use crate::etag::{Conditional, IfNoneMatch, Tagged};
 use crate::extract::{Command, NoQuery, Path, Query};
 use crate::pages::{List, Page, PageQuery};
 use crate::problem::Problem;
@@ -43,10 +43,10 @@ pub(super) struct HistoryQuery {
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(query): Query<PageQuery>,
 ) -> Result<Tagged<NotificationRulePage>, Problem> {
-    named::list::<servo_engine::NotificationRule, _>(&app, "notifications", &query, known).await
+    named::list::<servo_engine::NotificationRule, _>(&app, "notifications", &query, if_none_match).await
 }
 
 /// Creates a notification rule that no code declares.
@@ -70,10 +70,10 @@ pub(super) async fn create(
 pub(super) async fn show(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Tagged<NotificationRule>, Problem> {
-    named::show::<servo_engine::NotificationRule, _>(&app, name, known).await
+    named::show::<servo_engine::NotificationRule, _>(&app, name, if_none_match).await
 }
 
 /// Gives a notification rule that was created over the API another definition.

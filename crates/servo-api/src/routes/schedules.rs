@@ -17,7 +17,7 @@ use super::named;
 use super::runs::states;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
-use crate::etag::{Conditional, Known, Tagged};
+use crate::etag::{Conditional, IfNoneMatch, Tagged};
 use crate::extract::{Command, NoQuery, Path, Query};
 use crate::pages::{List, Page, PageQuery};
 use crate::problem::Problem;
@@ -64,10 +64,10 @@ pub(super) struct PreviewQuery {
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(query): Query<PageQuery>,
 ) -> Result<Tagged<SchedulePage>, Problem> {
-    named::list::<servo_engine::Schedule, _>(&app, "schedules", &query, known).await
+    named::list::<servo_engine::Schedule, _>(&app, "schedules", &query, if_none_match).await
 }
 
 /// Creates a schedule that no code declares.
@@ -91,10 +91,10 @@ pub(super) async fn create(
 pub(super) async fn show(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Tagged<Schedule>, Problem> {
-    named::show::<servo_engine::Schedule, _>(&app, name, known).await
+    named::show::<servo_engine::Schedule, _>(&app, name, if_none_match).await
 }
 
 /// Gives a schedule that was created over the API another definition.

@@ -25,7 +25,7 @@ use super::schedules::time;
 use crate::access::{ANYBODY, Actor};
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
-use crate::etag::{Conditional, Known, Tagged};
+use crate::etag::{Conditional, IfNoneMatch, Tagged};
 use crate::extract::{Command, NoQuery, Path, Pushed, Query};
 use crate::pages::{List, Page, PageQuery};
 use crate::problem::{Code, Problem};
@@ -59,10 +59,10 @@ pub(super) struct EvalsQuery {
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(query): Query<PageQuery>,
 ) -> Result<Tagged<SensorPage>, Problem> {
-    named::list::<servo_engine::Sensor, _>(&app, "sensors", &query, known).await
+    named::list::<servo_engine::Sensor, _>(&app, "sensors", &query, if_none_match).await
 }
 
 /// Creates a sensor that no code declares: one that is told something and requests a selection.
@@ -86,10 +86,10 @@ pub(super) async fn create(
 pub(super) async fn show(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    known: Known,
+    if_none_match: IfNoneMatch,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Tagged<Sensor>, Problem> {
-    named::show::<servo_engine::Sensor, _>(&app, name, known).await
+    named::show::<servo_engine::Sensor, _>(&app, name, if_none_match).await
 }
 
 /// Gives a sensor that was created over the API another definition. Its cursor and the messages that wait stay.
