@@ -33,7 +33,8 @@ export default function AssetPage({ asset }: { asset: string }) {
   const query = useQuery(assetQuery(asset));
   if (query.data === undefined)
     return (
-      <div className="page">
+      <div className="page stack">
+        <PageHead of={["/assets", "Assets"]} title={dotted(asset)} />
         {query.error === null ? <Skeleton rows={10} /> : <ProblemBox error={query.error} again={() => void query.refetch()} />}
       </div>
     );

@@ -20,8 +20,9 @@ export interface Layout {
 const SWEEPS = 6;
 const STEP_X = NODE.width + NODE.gapX;
 const STEP_Y = NODE.height + NODE.gapY;
-/** Assets without any edge are laid out in rows of this many below the others. */
-const LONELY_COLUMNS = 6;
+// Assets without any edge stand below the others, about as wide as high; one more of them moves the others at few numbers.
+/** How many of so many stand side by side. */
+const columnsOf = (lonely: number) => 2 ** Math.max(1, Math.ceil(Math.log2(Math.sqrt(lonely / 2))));
 
 export function layOut(count: number, edges: readonly (readonly [number, number])[]): Layout {
   const reads: number[][] = Array.from({ length: count }, () => []);
@@ -35,8 +36,7 @@ export function layOut(count: number, edges: readonly (readonly [number, number]
   const layers: number[][] = [];
   const lonely: number[] = [];
   for (let node = 0; node < count; node++) {
-    if (isLonely(node) && edges.length > 0) lonely.push(node);
-    else if (isLonely(node)) lonely.push(node);
+    if (isLonely(node)) lonely.push(node);
     else (layers[layer[node] ?? 0] ??= []).push(node);
   }
   for (let index = 0; index < layers.length; index++) layers[index] ??= [];
@@ -71,9 +71,10 @@ export function layOut(count: number, edges: readonly (readonly [number, number]
     y[node] = (y[node] ?? 0) - top;
   }
   bottom -= top;
+  const columns = Math.max(layers.length, columnsOf(lonely.length));
   lonely.forEach((node, index) => {
-    x[node] = (index % LONELY_COLUMNS) * STEP_X;
-    y[node] = bottom + NODE.gapY * 2 + Math.floor(index / LONELY_COLUMNS) * STEP_Y;
+    x[node] = (index % columns) * STEP_X;
+    y[node] = bottom + NODE.gapY * 2 + Math.floor(index / columns) * STEP_Y;
   });
   let width = 0;
   let height = 0;

@@ -1,6 +1,6 @@
 // The state of an asset in one word, from what lists and the graph know of it.
 import type { Schemas } from "../api/client";
-import { dotted, plural } from "../parts/format";
+import { count, dotted, plural } from "../parts/format";
 import type { Tone } from "../parts/State";
 
 export interface Known {
@@ -55,8 +55,8 @@ export function statusOf(asset: Known, quarantined?: ReadonlySet<string>): { ton
   if (asset.external === true) return { tone: "skipped", word: "External", why: `${name} is made outside of Servo` };
   if (quarantined?.has(asset.asset_key) === true) return { tone: "blocked", word: "Quarantined", why: `data of ${name} waits for review` };
   const failed = partitions.last_attempt_failed + partitions.never_succeeded;
-  if (asset.failures > 0 || failed > 0)
-    return { tone: "failed", word: partitions.total > 1 && failed > 0 ? `${plural(failed, "partition")} failed` : "Failed", why: asset.failures > 0 ? `${plural(asset.failures, "task")} failed since the last success` : `the last attempt of ${plural(failed, "partition")} failed` };
+  if (partitions.total > 1 && failed > 0) return { tone: "failed", word: `${plural(failed, "partition")} failed`, why: `${count(partitions.materialized)} of ${count(partitions.total)} are made` };
+  if (asset.failures > 0 || failed > 0) return { tone: "failed", word: "Failed", why: asset.failures > 0 ? `${plural(asset.failures, "task")} failed since the last success` : "the last attempt failed" };
   if (asset.last_check_passed === false) return { tone: "blocked", word: "Checks failed", why: "not all checks passed when they last ran" };
   if (asset.late_since !== undefined) return { tone: "stale", word: "Late", why: "older than its freshness allows" };
   if (asset.stale !== undefined) return { tone: "stale", word: partitions.total > 1 ? `${plural(asset.stale, "partition")} stale` : "Stale", why: "made from something that has changed since, or by other code" };

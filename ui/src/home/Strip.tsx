@@ -40,12 +40,14 @@ export function Strip() {
         {() => (
           <div className="body">
             <Rows day={day} start={start} isCut={isCut} />
-            <div className="row muted strip-ends">
-              {[0, 6, 12, 18].map((hours) => (
-                <span key={hours}>{clock.format(start + hours * 2 * CELL_MS)}</span>
-              ))}
-              <span>now</span>
-            </div>
+            {day.rows.length === 0 ? null : (
+              <div className="row muted strip-ends">
+                {[0, 6, 12, 18].map((hours) => (
+                  <span key={hours}>{clock.format(start + hours * 2 * CELL_MS)}</span>
+                ))}
+                <span>now</span>
+              </div>
+            )}
             {isCut ? (
               <p className="muted strip-note">
                 <span className="strip-sample is-unknown" aria-hidden="true" />

@@ -2,6 +2,7 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import { Component, type ReactNode } from "react";
 import { RequestFailed } from "../api/client";
+import { Coded } from "./Coded";
 
 export function ProblemBox({ error, again }: { error: unknown; again?: () => void }) {
   const problem = error instanceof RequestFailed ? error.problem : undefined;
@@ -11,7 +12,7 @@ export function ProblemBox({ error, again }: { error: unknown; again?: () => voi
   return (
     <div className="problem" role="alert">
       <strong>{title}</strong>
-      {detail.includes("\n") ? <pre>{detail}</pre> : <span>{detail}</span>}
+      {detail.includes("\n") ? <pre>{detail}</pre> : <span><Coded text={detail} /></span>}
       {problem?.violations?.map((violation) => (
         <span key={violation.field + violation.message}>
           <code>{violation.field}</code>: {violation.message}

@@ -6,6 +6,7 @@ import { answer, api, once, type Schemas } from "../api/client";
 import { admissionQuery, settingsQuery, workersQuery } from "../api/queries";
 import { Act } from "../parts/Act";
 import { ActionDialog, ReasonField } from "../parts/ActionDialog";
+import { Coded } from "../parts/Coded";
 import { Field } from "../parts/fields";
 import { count, exactly, plural } from "../parts/format";
 import { PageHead } from "../parts/PageHead";
@@ -255,7 +256,7 @@ function Settings() {
     { head: "Value", className: "right nowrap", cell: (setting) => groupedText(setting.text) },
     { head: "Default", className: "right nowrap muted", cell: (setting) => groupedText(setting.default) },
     { head: "Origin", className: "nowrap muted", title: (setting) => (setting.changed_at == null ? undefined : exactly(setting.changed_at)), cell: (setting) => `${setting.origin.toLowerCase()}${setting.changed_by == null ? "" : `, ${setting.changed_by}`}` },
-    { head: "About", className: "muted", cell: (setting) => <About text={setting.about} /> },
+    { head: "About", className: "muted", cell: (setting) => <Coded text={setting.about} /> },
     {
       head: <span className="sr">Change</span>,
       cell: (setting) =>
@@ -292,11 +293,6 @@ function Settings() {
 
 /** A value as the server writes it, with numbers grouped. */
 const groupedText = (text: string) => (/^\d+$/.test(text) ? count(Number(text)) : text);
-
-/** A sentence with code between backticks. */
-function About({ text }: { text: string }) {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
-}
 
 function SettingDialog({ setting, onClose }: { setting: Setting; onClose: () => void }) {
   const [text, setText] = useState(setting.text);
@@ -336,7 +332,7 @@ function SettingDialog({ setting, onClose }: { setting: Setting; onClose: () => 
       }
     >
       <p>
-        <About text={setting.about} />
+        <Coded text={setting.about} />
       </p>
       <Field label={`Value, from ${setting.least} to ${setting.most}`} value={text} onChange={setText} />
     </ActionDialog>
