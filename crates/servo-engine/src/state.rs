@@ -449,13 +449,13 @@ impl State {
     /// Schedules and sensors whose selection has the name of an asset in it.
     pub fn named_by(&self, asset: &AssetKey) -> Vec<String> {
         let (shown, canonical) = (asset.to_string(), asset.canonical());
-        let names = |selection: &Option<String>| {
-            let words = selection.as_deref().unwrap_or_default();
+        let names = |selection: Option<&str>| {
+            let words = selection.unwrap_or_default();
             let mut words = words.split(|c: char| c.is_whitespace() || "+()".contains(c));
             words.any(|word| word == shown || word == canonical)
         };
-        let schedules = self.schedules().filter(|schedule| names(&schedule.definition.selection));
-        let sensors = self.sensors().filter(|sensor| names(&sensor.definition.selection));
+        let schedules = self.schedules().filter(|schedule| names(schedule.definition.selection.as_deref()));
+        let sensors = self.sensors().filter(|sensor| names(sensor.definition.selection.as_deref()));
         let schedules = schedules.map(|schedule| format!("schedule {}", schedule.definition.name));
         schedules.chain(sensors.map(|sensor| format!("sensor {}", sensor.definition.name))).collect()
     }
