@@ -140,6 +140,9 @@ impl Schedule {
     }
 }
 
+/// A cron expression and its zone.
+type Expression = (Arc<str>, Option<Arc<str>>);
+
 /// The schedules of a workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Schedules {
@@ -147,7 +150,7 @@ pub(crate) struct Schedules {
     /// The newest ticks of all of them, by event.
     pub(crate) ticks: Recent<EventId, ScheduleTickRow>,
     /// Ticks of expressions in zones, computed once. Not part of the state: they follow from the text.
-    ready: Arc<BTreeMap<(Arc<str>, Option<Arc<str>>), Arc<Ticks>>>,
+    ready: Arc<BTreeMap<Expression, Arc<Ticks>>>,
     /// Texts that definitions share: many schedules are declared in one place, and by one expression.
     texts: Arc<BTreeSet<Arc<str>>>,
 }
