@@ -56,6 +56,16 @@ impl Harness {
     }
 
     pub(crate) async fn open_with(root: &Path, slots: usize, settings: &Settings) -> anyhow::Result<Self> {
+        Self::open_as(root, slots, settings, Arc::new(Nothing)).await
+    }
+
+    /// The same, of tasks that do something.
+    pub(crate) async fn open_as(
+        root: &Path,
+        slots: usize,
+        settings: &Settings,
+        function: Arc<dyn TaskFunction>,
+    ) -> anyhow::Result<Self> {
         let queue = LocalQueue::new(4_096);
         let stores = Stores::open_directory(root, tenant(), workspace_id())?;
         let mut config = config(&queue);
@@ -69,7 +79,7 @@ impl Harness {
             clock: Arc::new(SystemClock),
             worker: "local-bench".into(),
             slots,
-            function: Arc::new(Nothing),
+            function,
             spawner: Arc::new(ThreadSpawner::default()),
             seed: 1,
         };

@@ -6,6 +6,7 @@ mod automation;
 mod backfills;
 mod children;
 mod conditions;
+mod edges;
 mod execution;
 mod fold;
 mod graphs;
@@ -43,6 +44,7 @@ const AREAS: &[&str] = &[
     "run keys",
     "lineage",
     "graphs",
+    "edges",
     "history",
     "remote",
     "execution",
@@ -87,6 +89,9 @@ struct Options {
     /// Open the workspace in this directory, which has only schedules, and report what they cost while nothing is due.
     #[arg(long, hide = true)]
     idle_schedules: Option<PathBuf>,
+    /// Run nine million edges in this directory, or open what they have left, and report what that cost.
+    #[arg(long, hide = true)]
+    run_edges: Option<PathBuf>,
     /// Write the tables of ten million partitions to this directory.
     #[arg(long, hide = true)]
     grow_many: Option<PathBuf>,
@@ -116,6 +121,9 @@ async fn main() -> anyhow::Result<()> {
     if let Some(directory) = &options.look_up_run_keys {
         return run_keys::look_up(directory).await;
     }
+    if let Some(directory) = &options.run_edges {
+        return edges::run(directory).await;
+    }
     if let Some(directory) = &options.grow_many {
         return many::grow(directory).await;
     }
@@ -140,6 +148,7 @@ async fn main() -> anyhow::Result<()> {
             "run keys" => run_keys::measure(&mut results).await,
             "lineage" => lineage::measure(&mut results).await,
             "graphs" => graphs::measure(&mut results).await,
+            "edges" => edges::measure(&mut results),
             "history" => history::measure(&mut results, options.full).await,
             "remote" => remote::measure(&mut results).await,
             "execution" => execution::measure(&mut results).await,

@@ -188,7 +188,7 @@ impl From<DefinitionProblems> for Problem {
                 location: found
                     .location
                     .as_ref()
-                    .map(|at| SourceLocation { file: at.file.clone(), line: at.line }),
+                    .map(|at| SourceLocation { file: at.file.to_string(), line: at.line }),
                 subject: found.subject.clone(),
                 message: found.message.clone(),
                 fix: found.fix.clone(),

@@ -4,7 +4,7 @@
 //! really read, and an attempt that is handed out again reads the same data. A task with very many inputs records a
 //! digest of them instead: their names would make the log as large as the data.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, AttemptId, MaterializationId, PartitionKey, Timestamp, sha256_hex};
@@ -95,6 +95,12 @@ pub struct PieceRead {
 }
 
 impl Provenance {
+    /// That of a task without an attempt, which all of them share.
+    pub(crate) fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Provenance>> = LazyLock::new(Arc::default);
+        NONE.clone()
+    }
+
     /// The code version that the attempt was asked to run for the asset at this position of the task.
     pub fn code_version(&self, position: usize) -> Option<&Arc<str>> {
         self.code_versions.get(position)?.as_ref()

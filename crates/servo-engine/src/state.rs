@@ -36,6 +36,7 @@ mod sensors;
 mod settings;
 mod shared;
 mod snapshot;
+pub(crate) mod sorted_set;
 mod statuses;
 mod task;
 mod view;
@@ -95,6 +96,7 @@ pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
 pub(crate) use sensors::{MAX_WAITING, Sensors};
 pub(crate) use settings::ChangedSettings;
+pub(crate) use sorted_set::SortedSet;
 pub(crate) use statuses::{PartitionSlots, Statuses};
 pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
@@ -447,13 +449,13 @@ impl State {
     /// Schedules and sensors whose selection has the name of an asset in it.
     pub fn named_by(&self, asset: &AssetKey) -> Vec<String> {
         let (shown, canonical) = (asset.to_string(), asset.canonical());
-        let names = |selection: &Option<String>| {
-            let words = selection.as_deref().unwrap_or_default();
+        let names = |selection: Option<&str>| {
+            let words = selection.unwrap_or_default();
             let mut words = words.split(|c: char| c.is_whitespace() || "+()".contains(c));
             words.any(|word| word == shown || word == canonical)
         };
-        let schedules = self.schedules().filter(|schedule| names(&schedule.definition.selection));
-        let sensors = self.sensors().filter(|sensor| names(&sensor.definition.selection));
+        let schedules = self.schedules().filter(|schedule| names(schedule.definition.selection.as_deref()));
+        let sensors = self.sensors().filter(|sensor| names(sensor.definition.selection.as_deref()));
         let schedules = schedules.map(|schedule| format!("schedule {}", schedule.definition.name));
         schedules.chain(sensors.map(|sensor| format!("sensor {}", sensor.definition.name))).collect()
     }

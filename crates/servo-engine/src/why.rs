@@ -164,7 +164,8 @@ fn run_waits(state: &State, index: &Index, run: &Run) -> Vec<Wait> {
     let limit = state.settings.max_concurrent_runs;
     if index.at_work >= limit {
         let mine = (std::cmp::Reverse(run.priority), run.requested, run.id);
-        let before = index.queued.values().map(|keys| keys.range(..mine).count()).sum();
+        let before =
+            index.queued.values().map(|keys| keys.iter().take_while(|key| **key < mine).count()).sum();
         waits.push(Wait { reason: WaitReason::Queue { at_work: index.at_work, limit, before }, since });
     }
     waits
@@ -173,7 +174,7 @@ fn run_waits(state: &State, index: &Index, run: &Run) -> Vec<Wait> {
 fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, run: &Run, position: u32) -> Vec<Wait> {
     let task = &run.tasks[position as usize];
     let since = task.ready_at.unwrap_or(task.transition_at);
-    let scopes = [PauseScope::All, PauseScope::Queue(queue_of(task))].into_iter();
+    let scopes = [PauseScope::All, PauseScope::Queue(queue_of(task).clone())].into_iter();
     let scopes = scopes.chain(task.assets().map(PauseScope::Asset));
     let mut waits: Vec<Wait> =
         scopes.filter_map(|scope| state.pauses.paused(&scope)).map(|row| paused(row, since)).collect();
@@ -194,7 +195,7 @@ fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, run: &Run,
     if queued >= limit {
         waits.push(Wait { reason: WaitReason::QueuedTasks { queued, limit }, since });
     }
-    waits.extend(queues.full(&queue_of(task)).map(|reason| Wait { reason, since }));
+    waits.extend(queues.full(queue_of(task)).map(|reason| Wait { reason, since }));
     waits.extend(
         moving_data_of(state, task).map(|asset| Wait { reason: WaitReason::Rename { asset }, since }),
     );
@@ -272,7 +273,7 @@ pub fn notices(state: &State, id: RunId) -> Vec<String> {
     let mut unserved: BTreeMap<Arc<str>, (usize, Timestamp)> = BTreeMap::new();
     for task in waits {
         let since = task.ready_at.unwrap_or(task.transition_at);
-        let known = unserved.entry(queue_of(task)).or_insert((0, since));
+        let known = unserved.entry(queue_of(task).clone()).or_insert((0, since));
         *known = (known.0 + 1, known.1.min(since));
     }
     if unserved.is_empty() {

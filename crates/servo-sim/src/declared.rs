@@ -62,7 +62,7 @@ pub const RULE: &str = "runs";
 
 /// Where sensors and schedules of the project are declared.
 pub fn location() -> Location {
-    Location { file: "sim.py".to_owned(), line: 1 }
+    Location { file: "sim.py".into(), line: 1 }
 }
 
 /// Assets with conditions, each made of the one before it, and the first of what every version of the project has.
@@ -118,7 +118,7 @@ fn not(of: Condition) -> Condition {
 }
 
 fn named(name: &str, of: Vec<Condition>) -> Condition {
-    Condition::Named { name: name.to_owned(), of: Box::new(Condition::And { of }) }
+    Condition::Named { name: name.into(), of: Box::new(Condition::And { of }) }
 }
 
 /// As `servo.eager()` declares it.
@@ -138,7 +138,7 @@ fn on_missing() -> Condition {
 
 fn sensor(name: &str) -> SensorDef {
     SensorDef {
-        name: name.to_owned(),
+        name: name.into(),
         location: location(),
         function: None,
         selection: None,
@@ -203,7 +203,7 @@ pub fn rules() -> Vec<Arc<NotificationDef>> {
     };
     let rule = |name: &str, when: Vec<NotificationTrigger>, to, max_per_hour| {
         Arc::new(NotificationDef {
-            name: name.to_owned(),
+            name: name.into(),
             location: location(),
             when,
             to,

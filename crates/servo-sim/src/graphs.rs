@@ -41,12 +41,12 @@ pub fn schedule(number: u8) -> ScheduleDef {
     let selection = if number < 2 { "t.n20" } else { "t.n20 | t.n18" };
     let if_running = [IfRunning::Allow, IfRunning::Skip, IfRunning::Queue][usize::from(number) % 3];
     ScheduleDef {
-        name: format!("s{number}"),
+        name: format!("s{number}").into(),
         location: declared::location(),
-        cron: cron.to_owned(),
-        timezone: (number == NIGHT).then(|| "Europe/Amsterdam".to_owned()),
+        cron: cron.into(),
+        timezone: (number == NIGHT).then(|| "Europe/Amsterdam".into()),
         function: None,
-        selection: Some(selection.to_owned()),
+        selection: Some(selection.into()),
         description: None,
         tags: BTreeMap::new(),
         enabled: true,

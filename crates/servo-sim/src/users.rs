@@ -223,7 +223,7 @@ impl Users {
     /// Creates a schedule, lets it tick, and removes it, so that the world can come to rest.
     async fn keep_schedule(&self, number: u8, paused: bool, length: u64, caller: &Caller) {
         let definition = Arc::new(graphs::schedule(number));
-        let name = definition.name.clone();
+        let name = definition.name.to_string();
         let change = |nth: u32, change: ScheduleChange| {
             let caller = step(caller, nth);
             let change = ChangeSchedule { name: name.clone(), expected_state_version: None, change, caller };

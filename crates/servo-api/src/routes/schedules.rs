@@ -202,7 +202,7 @@ pub(super) async fn preview(
         let ticks = state.next_ticks(schedule, after, count);
         Some(ticks.map(|ticks| NextTicks {
             schedule: schedule.name.to_string(),
-            cron: schedule.definition.cron.clone(),
+            cron: schedule.definition.cron.to_string(),
             timezone: schedule.definition.zone().to_owned(),
             ticks,
         }))

@@ -190,7 +190,7 @@ impl From<NotificationRow> for NotificationRecord {
 impl From<NotificationBody> for NotificationDef {
     fn from(body: NotificationBody) -> Self {
         Self {
-            name: body.name,
+            name: body.name.into(),
             location: Location::default(),
             when: body.when,
             to: body.to,

@@ -213,9 +213,9 @@ impl From<&servo_engine::Schedule> for Schedule {
             origin: schedule.origin.to_string(),
             status: schedule.status().to_string(),
             state_version: schedule.state_version,
-            cron: definition.cron.clone(),
+            cron: definition.cron.to_string(),
             timezone: definition.zone().to_owned(),
-            selection: definition.selection.clone(),
+            selection: definition.selection.as_deref().map(str::to_owned),
             function: definition.function.clone(),
             description: definition.description.clone(),
             tags: definition.tags.clone(),
@@ -289,10 +289,10 @@ impl From<ScheduleBody> for ScheduleDef {
     fn from(body: ScheduleBody) -> Self {
         Self {
             location: Location::default(),
-            cron: body.cron,
-            timezone: body.timezone,
+            cron: body.cron.into(),
+            timezone: body.timezone.map(Into::into),
             function: None,
-            selection: Some(body.selection),
+            selection: Some(body.selection.into()),
             description: body.description,
             tags: body.tags,
             enabled: body.enabled.unwrap_or(true),
@@ -304,7 +304,7 @@ impl From<ScheduleBody> for ScheduleDef {
             max_catchup_ticks: body.max_catchup_ticks.unwrap_or(Self::DEFAULT_CATCHUP_TICKS),
             if_running: body.if_running,
             timeout_ms: None,
-            name: body.name,
+            name: body.name.into(),
         }
     }
 }

@@ -437,7 +437,7 @@ impl From<SensorEvalRow> for SensorEval {
 impl From<SensorBody> for SensorDef {
     fn from(body: SensorBody) -> Self {
         Self {
-            name: body.name,
+            name: body.name.into(),
             location: Location::default(),
             function: None,
             selection: Some(body.selection),

@@ -11,7 +11,7 @@ use super::Dispatching;
 use crate::calls::Calls;
 use crate::derive::attempt_id;
 use crate::event::{DispatchRequested, EventData, PauseScope};
-use crate::state::{Capacities, Flow, Index, ReadyKey, Run, State, Task, TaskLane, TaskRef};
+use crate::state::{Capacities, Flow, Index, ReadyKey, Run, State, Task, TaskLane, TaskRef, sorted_set};
 use crate::work;
 
 /// A `DispatchRequested` for every ready task that has a slot.
@@ -117,7 +117,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<Vec<TaskRef>> 
 struct Waiting<'a> {
     lane: &'a TaskLane,
     head: Option<(ReadyKey, Vec<TaskRef>)>,
-    rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
+    rest: std::iter::Copied<sorted_set::Iter<'a, ReadyKey>>,
 }
 
 fn next_of(

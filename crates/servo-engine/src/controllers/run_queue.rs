@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{EventData, PauseScope, RunTriggered};
 use crate::settings::Settings;
-use crate::state::{Flow, Index, QueuedKey, RunLane, State};
+use crate::state::{Flow, Index, QueuedKey, RunLane, State, sorted_set};
 
 /// A `RunTriggered` for every queued run that has a place.
 pub fn reconcile(state: &State) -> Vec<EventData> {
@@ -67,7 +67,7 @@ fn choose(state: &State, index: &Index) -> Vec<QueuedKey> {
 struct Waiting<'a> {
     lane: &'a RunLane,
     head: Option<QueuedKey>,
-    rest: std::iter::Copied<std::collections::btree_set::Iter<'a, QueuedKey>>,
+    rest: std::iter::Copied<sorted_set::Iter<'a, QueuedKey>>,
 }
 
 /// Labels of a lane whose limits are reached: name, value, limit.

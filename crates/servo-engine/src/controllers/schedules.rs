@@ -183,7 +183,7 @@ fn skip_reason(schedule: &Schedule) -> Option<String> {
 pub(crate) fn request(schedule: &Schedule, tick: Timestamp, caller: Caller) -> RunRequest {
     let definition = &schedule.definition;
     RunRequest {
-        selection: definition.selection.clone().unwrap_or_default(),
+        selection: definition.selection.as_deref().unwrap_or_default().to_owned(),
         partitions: definition.partitions.clone(),
         config: definition.config.clone(),
         priority: definition.priority,
@@ -206,7 +206,7 @@ pub(crate) fn ticked(
         scheduled_for,
         manual: false,
         definition_version: schedule.definition_version,
-        asset_selection: schedule.definition.selection.clone().unwrap_or_default(),
+        asset_selection: schedule.definition.selection.as_deref().unwrap_or_default().to_owned(),
         partition_selection: schedule.definition.partitions.clone(),
         status,
         reason,

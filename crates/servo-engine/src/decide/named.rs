@@ -145,7 +145,7 @@ pub(super) fn deploy<T: Decided>(
         events.push(T::defined(id, Origin::Code, state_version, Arc::clone(definition)));
     }
     limit::<T>(T::all(state).len() + events.len())?;
-    let is_gone = |known: &&T| known.origin == Origin::Code && !declared.contains_key(&*known.name);
+    let is_gone = |known: &&T| known.origin == Origin::Code && !declared.contains_key(&known.name);
     let removed = T::all(state).iter_live().filter(is_gone);
     events.extend(removed.map(|known| T::turned(known.id, known.state_version + 1, Turn::Removed)));
     Ok(events)

@@ -117,7 +117,7 @@ pub struct AssetDef {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Location {
-    pub file: String,
+    pub file: Arc<str>,
     pub line: u32,
 }
 
@@ -318,15 +318,15 @@ pub struct ResourceDef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ScheduleDef {
-    pub name: String,
+    pub name: Arc<str>,
     pub location: Location,
-    pub cron: String,
+    pub cron: Arc<str>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub timezone: Option<String>,
+    pub timezone: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub function: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub selection: Option<String>,
+    pub selection: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -387,7 +387,7 @@ pub enum IfRunning {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct SensorDef {
-    pub name: String,
+    pub name: Arc<str>,
     pub location: Location,
     #[serde(default, skip_serializing_if = "is_default")]
     pub function: Option<String>,

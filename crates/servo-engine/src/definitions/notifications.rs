@@ -1,6 +1,7 @@
 //! Notification rules: when somebody is told, about which assets, and how.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,7 +31,7 @@ pub const SHARED_SECRETS: &str = "SERVO_NOTIFY_";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct NotificationDef {
-    pub name: String,
+    pub name: Arc<str>,
     #[serde(default)]
     pub location: Location,
     /// Its triggers.

@@ -99,7 +99,7 @@ impl Payload for NotificationRuleDefined {
     }
 
     fn act(&self) -> Option<Act> {
-        Some(Act::new(Act::DEFINE_NOTIFICATION, self.rule_id, self.definition.name.as_str()))
+        Some(Act::new(Act::DEFINE_NOTIFICATION, self.rule_id, &*self.definition.name))
     }
 }
 

@@ -148,7 +148,7 @@ impl Payload for ScheduleDefined {
     }
 
     fn act(&self) -> Option<Act> {
-        Some(Act::new(Act::DEFINE_SCHEDULE, self.schedule_id, self.definition.name.as_str()))
+        Some(Act::new(Act::DEFINE_SCHEDULE, self.schedule_id, &*self.definition.name))
     }
 }
 

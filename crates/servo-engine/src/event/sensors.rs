@@ -222,7 +222,7 @@ impl Payload for SensorDefined {
     }
 
     fn act(&self) -> Option<Act> {
-        Some(Act::new(Act::DEFINE_SENSOR, self.sensor_id, self.definition.name.as_str()))
+        Some(Act::new(Act::DEFINE_SENSOR, self.sensor_id, &*self.definition.name))
     }
 }
 

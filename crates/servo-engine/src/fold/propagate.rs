@@ -19,8 +19,11 @@ use crate::state::{CancelCause, Rest, State, Task};
 /// Counts a task that has just ended, resolves the edges that leave it, and ends the run if it was the last.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
     let mut ended = vec![task];
+    let mut behind = Vec::new();
     while let Some(upstream) = ended.pop() {
-        let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
+        let State { runs, changes, .. } = &mut *state;
+        let Some(owner) = runs.get_mut(&run).map(Arc::make_mut) else { return };
+        let changed = changes.of(run);
         let subject = &owner.tasks[upstream as usize];
         let Some(resolution) = resolution_of(subject.state) else { continue };
         let cause = subject.caused_by.unwrap_or(upstream);
@@ -29,14 +32,13 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
             if is_blocked(subject) { subject.assets().collect() } else { Vec::new() };
         owner.counts.add(subject.state);
         for position in owner.edges_out(upstream) {
-            let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
             let edge = &mut owner.edges[position];
             if edge.resolution.is_some() {
                 continue;
             }
             // Nothing but the two tasks decides, so that it does not matter what else happens meanwhile (INV-1).
-            let reads_before = &owner.tasks[edge.downstream as usize].options.previous;
-            let resolution = match blocked.iter().any(|asset| reads_before.contains(asset)) {
+            let waiting = &owner.tasks[edge.downstream as usize];
+            let resolution = match blocked.iter().any(|asset| waiting.options.previous.contains(asset)) {
                 true => Resolution::Previous,
                 false => resolution,
             };
@@ -45,7 +47,17 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
             edge.attempt = (attempt > 0).then_some(attempt);
             edge.version = edge.version.max(at.id);
             let downstream = edge.downstream;
-            state.changes.edge(run, position as u32);
+            changed.edge(position as u32);
+            if resolution.is_good() && waiting.waits_for_more_than(1) {
+                let waiting = &mut owner.tasks[downstream as usize];
+                count_satisfied(waiting, 1, at.time);
+                waiting.version = waiting.version.max(at.id);
+                changed.task(downstream);
+            } else {
+                behind.push((downstream, resolution));
+            }
+        }
+        for (downstream, resolution) in behind.drain(..) {
             resolved(state, at, run, downstream, resolution, cause, &mut ended);
         }
         resolve_sets(state, at, run, upstream, &mut ended);
@@ -129,6 +141,14 @@ fn resolve_sets(state: &mut State, at: At, run: RunId, upstream: u32, ended: &mu
 }
 
 impl Resolution {
+    /// Whether whoever waits may go on.
+    fn is_good(self) -> bool {
+        match self {
+            Self::Success | Self::Previous => true,
+            Self::Failed | Self::Skipped | Self::Cancelled => false,
+        }
+    }
+
     /// The resolution of an edge from a task to one that reads these as they were before, if they are blocked.
     pub(crate) fn of(upstream: &Task, previous: &[AssetKey]) -> Option<Self> {
         let resolution = resolution_of(upstream.state)?;
@@ -161,13 +181,17 @@ fn resolution_of(state: TaskState) -> Option<Resolution> {
 /// So many more edges into a task are satisfied, the newest at this time and by this event.
 fn satisfied(state: &mut State, run: RunId, task: u32, edges: u32, at: Timestamp, by: EventId) {
     state.change_task(run, task, by, |task| {
-        task.deps_satisfied += edges;
-        task.deps_satisfied_at = task.deps_satisfied_at.max(Some(at));
+        count_satisfied(task, edges, at);
         if task.state == TaskState::Blocked && task.deps_satisfied == task.deps_total {
             let since = task.deps_satisfied_at.unwrap_or(at);
             task.enter(Rest::Ready, TransitionReason::DependenciesSatisfied, since);
         }
     });
+}
+
+fn count_satisfied(task: &mut Task, edges: u32, at: Timestamp) {
+    task.deps_satisfied += edges;
+    task.deps_satisfied_at = task.deps_satisfied_at.max(Some(at));
 }
 
 /// A planted mistake: every end of an attempt counts, whatever its outcome.
@@ -215,7 +239,7 @@ fn skipped_earlier(state: &mut State, at: At, run: RunId, task: u32, cause: u32)
                 edge.at = Some(at.time);
                 edge.version = at.id;
                 behind.push(edge.downstream);
-                state.changes.edge(run, position as u32);
+                state.changes.of(run).edge(position as u32);
             }
         }
         for set in owner.sets.iter_mut().filter(|set| set.set.upstream.contains(next)) {

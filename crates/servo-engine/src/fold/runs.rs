@@ -113,15 +113,7 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     }
     run.tasks = tasks.into_iter().collect();
     run.set_edges(edges);
-    for task in 0..run.tasks.len() as u32 {
-        state.changes.task(run.id, task);
-    }
-    for edge in 0..run.edges.len() as u32 {
-        state.changes.edge(run.id, edge);
-    }
-    if !run.sets.is_empty() {
-        state.changes.sets(run.id);
-    }
+    state.changes.of(run.id).all_of(run);
     let requested = run.requested;
     if !state.conditions.is_empty() {
         for task in run.tasks.iter().filter(|task| task.makes_data()) {

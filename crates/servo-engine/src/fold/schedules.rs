@@ -34,8 +34,10 @@ impl Folded for Schedule {
 }
 
 pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> Applied {
-    let (id, definition) = (payload.schedule_id, &payload.definition);
-    let new = Defined::new(id, payload.origin, definition, payload.state_version, at);
+    let id = payload.schedule_id;
+    let mut definition = payload.definition.clone();
+    state.schedules.share(&mut definition);
+    let new = Defined::new(id, payload.origin, &definition, payload.state_version, at);
     let create = |defined| Schedule {
         defined,
         ticks_after: at.time,
@@ -158,12 +160,12 @@ pub(super) fn evaluation_requested(
         return Applied::No(Ignored::Duplicate);
     }
     state.change_schedule(payload.schedule_id, at.id, |schedule| {
-        schedule.evaluating = Some(PendingTick {
+        schedule.evaluating = Some(Box::new(PendingTick {
             evaluation_id: payload.evaluation_id,
             attempt: payload.attempt,
             requested_at: at.time,
             deadline: payload.deadline,
-        });
+        }));
     });
     Applied::Yes
 }

@@ -107,7 +107,7 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     if planted::has(Mistake::ReadinessByCounter) && payload.outcome != Outcome::Succeeded {
         propagate::counted(state, at, payload.run_id, position);
     }
-    state.change_task(payload.run_id, position, at.id, |task| {
+    state.touch_task(payload.run_id, position, at.id, |task| {
         task.usage = payload.usage;
         if !cancelling {
             task.outputs = outputs.clone();
@@ -119,8 +119,8 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         outputs::reported(state, at, payload, &outputs);
     }
     end_attempt(state, at, payload.run_id, position, end);
-    let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
-    if !over {
+    let owner = state.runs.get(&payload.run_id);
+    if owner.is_some_and(|run| !run.tasks[position as usize].state.is_terminal()) {
         // The row of the next attempt, or of a cancellation, would not recognize a second copy of this (INV-2).
         retention::remember(state, at, key);
     }

@@ -131,7 +131,7 @@ fn value(name: &str, delivery: &Delivery, workspace: &str, link: Option<&str>) -
         "notification_id" => delivery.notification_id.to_string(),
         "summary" => facts.summary.clone(),
         "details" => details(facts, link),
-        "rule" => delivery.rule.name.clone(),
+        "rule" => delivery.rule.name.to_string(),
         "trigger" => delivery.trigger.name().to_owned(),
         "workspace" => workspace.to_owned(),
         "asset" => facts.assets.first().cloned().unwrap_or_default(),

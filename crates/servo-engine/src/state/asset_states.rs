@@ -2,7 +2,7 @@
 //!
 //! Of two facts of a kind the one with the greater event counts, whichever was folded first (INV-1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
@@ -55,7 +55,7 @@ pub struct AssetState {
     /// The newest failures after the last success.
     failures: BTreeSet<EventId>,
     /// How long the attempts ran that made it, by the event that ended them.
-    durations: BTreeMap<EventId, Millis>,
+    durations: Vec<(EventId, Millis)>,
     /// The event that gave it a name which another row was removed under; its row is newer than that.
     renamed: Option<EventId>,
 }
@@ -83,13 +83,19 @@ impl AssetState {
 
     /// How long the newest attempts ran that made it, oldest first; at most 16.
     pub fn durations(&self) -> impl ExactSizeIterator<Item = Millis> {
-        self.durations.values().copied()
+        self.durations.iter().map(|(_, duration)| *duration)
     }
 
     fn took(&mut self, event_id: EventId, duration: Millis) {
-        self.durations.insert(event_id, duration);
-        if self.durations.len() > MAX_DURATIONS {
-            self.durations.pop_first();
+        match self.durations.binary_search_by_key(&event_id, |(event, _)| *event) {
+            Ok(at) => self.durations[at].1 = duration,
+            // Older than all that are kept.
+            Err(0) if self.durations.len() >= MAX_DURATIONS => {}
+            Err(at) if self.durations.len() >= MAX_DURATIONS => {
+                self.durations.remove(0);
+                self.durations.insert(at - 1, (event_id, duration));
+            }
+            Err(at) => self.durations.insert(at, (event_id, duration)),
         }
     }
 
@@ -198,7 +204,7 @@ fn row(asset: &AssetKey, state: &AssetState) -> AssetStateRow {
         last_check_event_id: check.map(|it| it.event_id),
         last_check_passed: check.map(|it| it.passed),
         last_gating_decision: check.map(|it| it.decision),
-        durations: Json(state.durations.iter().map(|(event, length)| (*event, *length)).collect()),
+        durations: Json(state.durations.clone()),
         row_version: events.into_iter().chain([state.renamed]).flatten().max().unwrap_or(EventId::NIL),
     }
 }
@@ -219,7 +225,7 @@ fn restored(row: AssetStateRow) -> AssetState {
         failure: failure.map(|((event_id, at), run_id)| FailedTask { event_id, at, run_id }),
         check: check.map(|(((event_id, at), passed), decision)| Checked { event_id, at, passed, decision }),
         failures: row.failure_event_ids.0.into_iter().collect(),
-        durations: row.durations.0.into_iter().collect(),
+        durations: row.durations.0,
         renamed: Some(row.row_version),
     }
 }

@@ -1,6 +1,6 @@
 //! Changes since the compactor last took them. Bookkeeping beside the state: it takes no part in comparisons.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use servo_core::{
@@ -8,7 +8,7 @@ use servo_core::{
     TaskKey, dispatch_id, timer_id,
 };
 
-use super::shared::SharedVec;
+use super::shared::{SharedMap, SharedVec};
 use super::task::SideRows;
 use super::{ChangedFacts, Run};
 use crate::effect::Effect;
@@ -22,7 +22,7 @@ use crate::rows::{
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     /// Runs with a changed row of any kind.
-    pub(super) runs: BTreeMap<RunId, ChangedRun>,
+    pub(super) runs: SharedMap<RunId, ChangedRun>,
     pub(super) outbox_gone: Vec<String>,
     pub(super) timers_gone: Vec<String>,
     /// Assets whose definition changed or was removed.
@@ -115,7 +115,7 @@ pub(crate) struct Changes {
 
 /// Changed rows of a run; positions may be there more than once.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ChangedRun {
+pub(crate) struct ChangedRun {
     pub(super) row: bool,
     pub(super) tasks: Vec<u32>,
     pub(super) edges: Vec<u32>,
@@ -123,21 +123,34 @@ pub(super) struct ChangedRun {
     pub(super) sets: bool,
 }
 
+impl ChangedRun {
+    pub(crate) fn task(&mut self, task: u32) {
+        // Mostly one event changes a task several times.
+        if self.tasks.last() != Some(&task) {
+            self.tasks.push(task);
+        }
+    }
+
+    pub(crate) fn edge(&mut self, edge: u32) {
+        self.edges.push(edge);
+    }
+
+    /// All tasks, edges and sets of a run are new.
+    pub(crate) fn all_of(&mut self, run: &Run) {
+        self.tasks.extend(0..run.tasks.len() as u32);
+        self.edges.extend(0..run.edges.len() as u32);
+        self.sets |= !run.sets.is_empty();
+    }
+}
+
 impl Changes {
+    /// The changed rows of a run.
+    pub(crate) fn of(&mut self, run: RunId) -> &mut ChangedRun {
+        self.runs.get_or_insert_with(&run, ChangedRun::default)
+    }
+
     pub(crate) fn run(&mut self, run: RunId) {
-        self.runs.entry(run).or_default().row = true;
-    }
-
-    pub(crate) fn task(&mut self, run: RunId, task: u32) {
-        self.runs.entry(run).or_default().tasks.push(task);
-    }
-
-    pub(crate) fn edge(&mut self, run: RunId, edge: u32) {
-        self.runs.entry(run).or_default().edges.push(edge);
-    }
-
-    pub(crate) fn sets(&mut self, run: RunId) {
-        self.runs.entry(run).or_default().sets = true;
+        self.of(run).row = true;
     }
 
     /// An ended run left memory: all its rows are final. What changed of it must not be looked for in a later run of its id.

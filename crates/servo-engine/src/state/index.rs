@@ -13,7 +13,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, ScheduleId, SensorId, Timestamp};
 
-use super::{Pauses, Run, Task};
+use super::{Pauses, Run, SortedSet, Task};
 use crate::lifecycle::{RunState, TaskState};
 use crate::settings::Settings;
 
@@ -73,15 +73,15 @@ pub(crate) type QueuedKey = (std::cmp::Reverse<i32>, EventId, RunId);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// Ready and not yet on the way to a queue.
-    pub(crate) ready: BTreeMap<TaskLane, BTreeSet<ReadyKey>>,
+    pub(crate) ready: BTreeMap<TaskLane, SortedSet<ReadyKey>>,
     /// Tasks in these lanes.
     pub(crate) waiting: usize,
     /// Planned and not yet started.
-    pub(crate) queued: BTreeMap<RunLane, BTreeSet<QueuedKey>>,
+    pub(crate) queued: BTreeMap<RunLane, SortedSet<QueuedKey>>,
     /// Runs in these lanes.
     pub(crate) queued_runs: usize,
     /// Deadlines in order of time.
-    pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    pub(crate) deadlines: SortedSet<(Timestamp, Deadline)>,
     /// Schedules and sensors by the time at which there is something to do for them.
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Assets with a freshness policy by the time at which there is something to look at.
@@ -107,7 +107,7 @@ pub(crate) struct Index {
     /// Those that a worker has begun, by worker.
     pub(crate) running_on: BTreeMap<Arc<str>, u32>,
     /// Those that no worker has begun, by queue.
-    pub(crate) unstarted: BTreeMap<Arc<str>, BTreeSet<TaskRef>>,
+    pub(crate) unstarted: BTreeMap<Arc<str>, SortedSet<TaskRef>>,
     /// Runs at work.
     pub(crate) at_work: u32,
     /// The same by flow.
@@ -129,7 +129,7 @@ impl Index {
             let subject = &run.tasks[position as usize];
             let (lane, key) = (TaskLane::of(run, subject, pauses), ReadyKey::of(run, subject, task));
             if after.is_ready {
-                self.waiting += usize::from(self.ready.entry(lane).or_default().insert(key));
+                self.waiting += usize::from(put_in(&mut self.ready, &lane, key));
             } else {
                 self.waiting -= usize::from(take_out(&mut self.ready, &lane, &key));
             }
@@ -152,28 +152,28 @@ impl Index {
         if before.holds_slot {
             match before.worker {
                 Some(worker) => count_down(&mut self.running_on, &worker),
-                None => drop(take_out(&mut self.unstarted, &queue, &task)),
+                None => drop(take_out(&mut self.unstarted, queue, &task)),
             }
         }
         if after.holds_slot {
             match after.worker {
-                Some(worker) => count_up(&mut self.running_on, worker),
-                None => drop(self.unstarted.entry(queue.clone()).or_default().insert(task)),
+                Some(worker) => count_up(&mut self.running_on, &worker),
+                None => drop(put_in(&mut self.unstarted, queue, task)),
             }
         }
         let (flow, pool) = (Flow::of(&run.source), &subject.options.pool);
         match (before.holds_slot, after.holds_slot) {
             (false, true) => {
                 self.outstanding += 1;
-                count_up(&mut self.outstanding_of, flow);
-                pool.iter().for_each(|pool| count_up(&mut self.in_pool, pool.clone()));
+                count_up(&mut self.outstanding_of, &flow);
+                pool.iter().for_each(|pool| count_up(&mut self.in_pool, pool));
                 count_up(&mut self.open_in_queue, queue);
             }
             (true, false) => {
                 self.outstanding -= 1;
                 count_down(&mut self.outstanding_of, &flow);
                 pool.iter().for_each(|pool| count_down(&mut self.in_pool, pool));
-                count_down(&mut self.open_in_queue, &queue);
+                count_down(&mut self.open_in_queue, queue);
             }
             (true, true) | (false, false) => {}
         }
@@ -186,7 +186,7 @@ impl Index {
                 self.queued_runs -= usize::from(take_out(&mut self.queued, &lane, &key));
             }
             if let Some((lane, key)) = after.queued {
-                self.queued_runs += usize::from(self.queued.entry(lane).or_default().insert(key));
+                self.queued_runs += usize::from(put_in(&mut self.queued, &lane, key));
             }
         }
         if before.at_work != after.at_work {
@@ -199,8 +199,8 @@ impl Index {
             }
             if let Some((flow, labels)) = after.at_work {
                 self.at_work += 1;
-                count_up(&mut self.at_work_of, flow);
-                labels.into_iter().for_each(|label| count_up(&mut self.at_work_with, label));
+                count_up(&mut self.at_work_of, &flow);
+                labels.into_iter().for_each(|label| count_up(&mut self.at_work_with, &label));
             }
         }
     }
@@ -275,8 +275,16 @@ impl Index {
     }
 }
 
+/// Puts a key in its lane; whether it was not there.
+fn put_in<L: Ord + Clone, K: Ord>(lanes: &mut BTreeMap<L, SortedSet<K>>, lane: &L, key: K) -> bool {
+    match lanes.get_mut(lane) {
+        Some(keys) => keys.insert(key),
+        None => lanes.entry(lane.clone()).or_default().insert(key),
+    }
+}
+
 /// Takes a key out of its lane, and the lane away when it is empty; whether it was there.
-fn take_out<L: Ord, K: Ord>(lanes: &mut BTreeMap<L, BTreeSet<K>>, lane: &L, key: &K) -> bool {
+fn take_out<L: Ord, K: Ord>(lanes: &mut BTreeMap<L, SortedSet<K>>, lane: &L, key: &K) -> bool {
     let Some(keys) = lanes.get_mut(lane) else { return false };
     let was_there = keys.remove(key);
     if keys.is_empty() {
@@ -285,8 +293,11 @@ fn take_out<L: Ord, K: Ord>(lanes: &mut BTreeMap<L, BTreeSet<K>>, lane: &L, key:
     was_there
 }
 
-fn count_up<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
-    *counts.entry(key).or_default() += 1;
+fn count_up<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, key: &K) {
+    match counts.get_mut(key) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(key.clone(), 1)),
+    }
 }
 
 fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {

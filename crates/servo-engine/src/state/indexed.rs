@@ -54,7 +54,7 @@ impl State {
             subject.finished_event.get_or_insert(version);
         }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
-        self.changes.task(run, task);
+        self.changes.of(run).task(task);
         let is_over = !was_over && subject.state.is_terminal() && subject.makes_data();
         let over = (is_over && !self.conditions.is_empty()).then(|| {
             let partition = subject.key.partition_str().map(Arc::from);
@@ -68,6 +68,21 @@ impl State {
         if let Some((assets, partition, read)) = over {
             folded::task_over(self, assets, partition.as_ref(), requested, read, version);
         }
+    }
+
+    /// Changes of a task what no index knows, and what does not end it.
+    pub(crate) fn touch_task(
+        &mut self,
+        run: RunId,
+        task: u32,
+        version: EventId,
+        change: impl FnOnce(&mut Task),
+    ) {
+        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
+        let subject = &mut owner.tasks[task as usize];
+        change(subject);
+        subject.version = subject.version.max(version);
+        self.changes.of(run).task(task);
     }
 
     /// Notes an event that changed the row of a run, and nothing of it that an index knows.

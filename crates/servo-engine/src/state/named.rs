@@ -21,7 +21,7 @@ const ERROR_AFTER: u32 = 3;
 /// A definition that has a name.
 pub trait Definition: PartialEq + Serialize {
     /// The name, unique among those of its kind in a workspace.
-    fn name(&self) -> &str;
+    fn name(&self) -> &Arc<str>;
 
     /// Whether it begins to run when it is created.
     fn is_enabled(&self) -> bool;
@@ -56,7 +56,7 @@ impl<I, D: Definition> Defined<I, D> {
     pub(crate) fn new(id: I, origin: Origin, definition: &Arc<D>, state_version: u64, at: At) -> Self {
         Self {
             id,
-            name: definition.name().into(),
+            name: definition.name().clone(),
             origin,
             definition: definition.clone(),
             definition_version: at.id,
@@ -144,7 +144,7 @@ macro_rules! named {
             }
 
             impl Definition for $definition {
-                fn name(&self) -> &str {
+                fn name(&self) -> &Arc<str> {
                     &self.name
                 }
 

@@ -15,6 +15,8 @@ use crate::rows::{Json, ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow
 
 /// Expressions whose ticks are kept ready.
 const READY_EXPRESSIONS: usize = 1_024;
+/// Texts of definitions that are kept to be shared.
+const SHARED_TEXTS: usize = 4_096;
 
 /// A schedule that is or was defined. Its failures are ticks and evaluations that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub struct Schedule {
     /// When a failed evaluation is tried again.
     pub retry_at: Option<Timestamp>,
     /// The call of its function for the next tick that a worker is asked for.
-    pub evaluating: Option<PendingTick>,
+    pub evaluating: Option<Box<PendingTick>>,
     /// Runs of its ticks that have not ended.
     pub active: BTreeSet<RunId>,
 }
@@ -72,11 +74,11 @@ impl Schedule {
             schedule_id: self.id,
             name: self.name.to_string(),
             origin: self.origin,
-            cron_expression: definition.cron.clone(),
+            cron_expression: definition.cron.to_string(),
             timezone: definition.zone().to_owned(),
             catchup_window_minutes: definition.catchup_window_minutes,
             max_catchup_ticks: definition.max_catchup_ticks,
-            asset_selection: definition.selection.clone(),
+            asset_selection: definition.selection.as_deref().map(str::to_owned),
             enabled: definition.enabled,
             definition: Json(definition.clone()),
             created_at: self.created_at,
@@ -102,7 +104,7 @@ impl Schedule {
             last_error: self.last_error.clone(),
             attempts: self.attempts,
             retry_at: self.retry_at,
-            evaluating: self.evaluating.clone().map(Json),
+            evaluating: self.evaluating.as_deref().cloned().map(Json),
             row_version: self.version,
         }
     }
@@ -111,7 +113,7 @@ impl Schedule {
         Self {
             defined: Defined {
                 id: row.schedule_id,
-                name: row.name.into(),
+                name: row.definition.name.clone(),
                 origin: row.origin,
                 definition: row.definition.0,
                 definition_version: row.row_version,
@@ -132,11 +134,14 @@ impl Schedule {
             next_tick_at: state.next_tick_at,
             attempts: state.attempts,
             retry_at: state.retry_at,
-            evaluating: state.evaluating.map(|evaluating| evaluating.0),
+            evaluating: state.evaluating.map(|evaluating| Box::new(evaluating.0)),
             active: BTreeSet::new(),
         }
     }
 }
+
+/// A cron expression and its zone.
+type Expression = (Arc<str>, Option<Arc<str>>);
 
 /// The schedules of a workspace.
 #[derive(Debug, Clone, Default)]
@@ -145,13 +150,33 @@ pub(crate) struct Schedules {
     /// The newest ticks of all of them, by event.
     pub(crate) ticks: Recent<EventId, ScheduleTickRow>,
     /// Ticks of expressions in zones, computed once. Not part of the state: they follow from the text.
-    ready: Arc<BTreeMap<(String, String), Arc<Ticks>>>,
+    ready: Arc<BTreeMap<Expression, Arc<Ticks>>>,
+    /// Texts that definitions share: many schedules are declared in one place, and by one expression.
+    texts: Arc<BTreeSet<Arc<str>>>,
 }
 
 impl Schedules {
+    /// Gives a definition the texts of others, where they are equal.
+    pub(crate) fn share(&mut self, definition: &mut Arc<ScheduleDef>) {
+        let own = Arc::make_mut(definition);
+        let texts = Arc::make_mut(&mut self.texts);
+        let optional = [own.timezone.as_mut(), own.selection.as_mut()].into_iter().flatten();
+        for text in [&mut own.location.file, &mut own.cron].into_iter().chain(optional) {
+            match texts.get(&**text) {
+                Some(known) => *text = known.clone(),
+                None => {
+                    if texts.len() >= SHARED_TEXTS {
+                        texts.clear();
+                    }
+                    texts.insert(text.clone());
+                }
+            }
+        }
+    }
+
     /// The ticks of a definition; why there are none if its texts make no sense to this version.
     pub(crate) fn ticks_of(&self, definition: &ScheduleDef) -> Result<Arc<Ticks>, String> {
-        let key = (definition.cron.clone(), definition.zone().to_owned());
+        let key = (definition.cron.clone(), definition.timezone.clone());
         match self.ready.get(&key) {
             Some(ticks) => Ok(ticks.clone()),
             None => ticks(definition),
@@ -160,7 +185,7 @@ impl Schedules {
 
     /// The same, kept ready for the next time.
     pub(crate) fn ready_ticks_of(&mut self, definition: &ScheduleDef) -> Result<Arc<Ticks>, String> {
-        let key = (definition.cron.clone(), definition.zone().to_owned());
+        let key = (definition.cron.clone(), definition.timezone.clone());
         if let Some(ticks) = self.ready.get(&key) {
             return Ok(ticks.clone());
         }
@@ -195,7 +220,9 @@ impl Schedules {
             States::of(["schedule_definitions", "schedule_state"], states, |row| row.schedule_id);
         for row in definitions {
             let state = states.take(row.schedule_id)?;
-            schedules.insert(Schedule::restore(row, state));
+            let mut schedule = Schedule::restore(row, state);
+            schedules.share(&mut schedule.definition);
+            schedules.insert(schedule);
         }
         Ok(schedules)
     }
@@ -280,5 +307,45 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(name: &str, cron: &str) -> Arc<ScheduleDef> {
+        let text = format!(
+            r#"{{"name":"{name}","location":{{"file":"jobs.py","line":3}},"cron":"{cron}","timezone":"Europe/Amsterdam",
+                "selection":"t.a"}}"#
+        );
+        Arc::new(serde_json::from_str(&text).expect("a schedule"))
+    }
+
+    #[test]
+    fn definitions_share_the_texts_that_are_equal() {
+        let mut schedules = Schedules::default();
+        let declared = definition("b", "0 6 * * *");
+        let [mut first, mut second] = [definition("a", "0 6 * * *"), declared.clone()];
+        schedules.share(&mut first);
+        schedules.share(&mut second);
+        assert_eq!(second, declared, "it says what it said");
+        assert!(Arc::ptr_eq(&first.cron, &second.cron));
+        assert!(Arc::ptr_eq(&first.location.file, &second.location.file));
+        let texts = |it: &ScheduleDef| [it.timezone.clone(), it.selection.clone()].map(Option::unwrap);
+        for (one, other) in texts(&first).iter().zip(&texts(&second)) {
+            assert!(Arc::ptr_eq(one, other));
+        }
+        for number in 0..2 * SHARED_TEXTS {
+            schedules.share(&mut definition("c", &number.to_string()));
+        }
+        assert!(schedules.texts.len() <= SHARED_TEXTS, "of many different ones few are kept to be shared");
+    }
+
+    /// A hundred thousand of them wait in 100 MB, with their definitions, names and indexes.
+    #[test]
+    fn a_schedule_is_small() {
+        assert!(size_of::<Schedule>() <= 304, "{}", size_of::<Schedule>());
+        assert!(size_of::<ScheduleDef>() <= 272, "{}", size_of::<ScheduleDef>());
     }
 }

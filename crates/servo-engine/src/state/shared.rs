@@ -220,6 +220,9 @@ pub struct SharedMap<K, V> {
     /// Sorted, none empty, none longer than twice the usual size.
     chunks: Vec<Arc<Vec<(K, V)>>>,
     len: usize,
+    /// Chunk and position of the entry that was changed last: the next question is mostly about the same one. Whoever
+    /// only reads moves nothing, so that threads can share a clone.
+    last_changed: (u32, u32),
 }
 
 impl<K: Ord, V> SharedMap<K, V> {
@@ -287,6 +290,15 @@ impl<K: Ord, V> SharedMap<K, V> {
     where
         K: Borrow<Q>,
     {
+        let (chunk, within) = (self.last_changed.0 as usize, self.last_changed.1 as usize);
+        if self
+            .chunks
+            .get(chunk)
+            .and_then(|chunk| chunk.get(within))
+            .is_some_and(|(it, _)| it.borrow() == key)
+        {
+            return Ok((chunk, within));
+        }
         let before = |chunk: &Arc<Vec<(K, V)>>| chunk.last().is_some_and(|(last, _)| last.borrow() < key);
         let chunk = self.chunks.partition_point(before);
         let Some(entries) = self.chunks.get(chunk) else { return Err((chunk, 0)) };
@@ -304,6 +316,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         K: Borrow<Q>,
     {
         let (chunk, within) = self.find(key).ok()?;
+        self.last_changed = (chunk as u32, within as u32);
         Some(&mut Arc::make_mut(&mut self.chunks[chunk])[within].1)
     }
 
@@ -316,7 +329,13 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
                 self.find(key).unwrap_or_else(|_| unreachable!("it was inserted above"))
             }
         };
+        self.last_changed = (chunk as u32, within as u32);
         &mut Arc::make_mut(&mut self.chunks[chunk])[within].1
+    }
+
+    /// The entries, by key; copies those that somebody else shares.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (K, V)> {
+        self.chunks.into_iter().flat_map(Arc::unwrap_or_clone)
     }
 
     /// Sets the value of a key; gives the one before.
@@ -364,7 +383,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 
 impl<K, V> Default for SharedMap<K, V> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), len: 0, last_changed: (0, 0) }
     }
 }
 
@@ -386,7 +405,7 @@ impl<K: Ord, V> FromIterator<(K, V)> for SharedMap<K, V> {
         }
         let len = entries.len();
         let chunks: SharedVec<(K, V)> = entries.into_iter().collect();
-        Self { chunks: chunks.chunks, len }
+        Self { chunks: chunks.chunks, len, last_changed: (0, 0) }
     }
 }
 

@@ -410,7 +410,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             None => delta.gone.quarantine.push(key),
         }
     }
-    for (id, changed) in changes.runs {
+    for (id, changed) in changes.runs.into_entries() {
         if let Some(run) = state.runs.get(&id) {
             run_rows::add_changed(&mut delta, run, changed);
         }

@@ -217,7 +217,7 @@ impl Task {
             deps_satisfied: 0,
             deps_satisfied_at: None,
             ready_at: None,
-            provenance: Arc::default(),
+            provenance: Provenance::none(),
             inputs_as_of: None,
             voided: Arc::default(),
             dispatched_at: None,
@@ -271,6 +271,11 @@ impl Task {
     /// The assets that it makes, that of its key first.
     pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
         std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
+    /// Whether it goes on waiting when so many more edges into it are satisfied: no index hears of that.
+    pub(crate) fn waits_for_more_than(&self, edges: u32) -> bool {
+        self.state == TaskState::Blocked && self.deps_satisfied + edges < self.deps_total
     }
 
     /// Whether it makes data: checks alone make none.

@@ -7,7 +7,7 @@ use servo_core::Timestamp;
 
 use crate::event::PauseScope;
 use crate::rows::PauseRow;
-use crate::state::{Capacities, Capacity, DEFAULT_QUEUE, State};
+use crate::state::{Capacities, Capacity, DEFAULT_QUEUE, SortedSet, State};
 
 /// How full a queue is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn queues(state: &State) -> Vec<QueueLoad> {
         let Capacity { workers, outdated, slots, free } = capacities.of(&name);
         let (tasks_waiting, waiting_since) = waiting.get(&name).copied().unwrap_or_default();
         let open = index.open_in_queue.get(&name).copied().unwrap_or_default() as usize;
-        let tasks_dispatched = index.unstarted.get(&name).map_or(0, BTreeSet::len);
+        let tasks_dispatched = index.unstarted.get(&name).map_or(0, SortedSet::len);
         let limit = state.settings.push_limit(&name);
         QueueLoad {
             tasks_waiting,

@@ -339,7 +339,7 @@ fn a_queue_without_a_worker_is_told_after_a_while_and_when_it_has_one_again() {
 fn rules_over_the_api_run_no_programs_and_read_no_secrets_of_others() {
     let mut world = world(rule(r#""run_failed""#, ""));
     let create = |text: &str| {
-        let definition = NotificationDef { name: "mine".to_owned(), ..rule_of(text) };
+        let definition = NotificationDef { name: "mine".into(), ..rule_of(text) };
         change(NotificationChange::Create(Arc::new(definition)))
     };
     let command = r#""when":["run_failed"],"to":[{"type":"command","command":["true"]}]"#;
@@ -363,7 +363,7 @@ fn rules_over_the_api_run_no_programs_and_read_no_secrets_of_others() {
     // What code declares is changed by code, and a name belongs to one of them.
     let of_code = world.ask(change(NotificationChange::Remove));
     assert!(matches!(of_code, Err(Refusal::DefinedByCode { .. })), "{of_code:?}");
-    let mine = NotificationDef { name: "mine".to_owned(), ..rule(r#""run_failed""#, "") };
+    let mine = NotificationDef { name: "mine".into(), ..rule(r#""run_failed""#, "") };
     let taken = world.ask(deploy("d2", vec![mine]));
     assert!(matches!(taken, Err(Refusal::NameTaken { .. })), "{taken:?}");
     // Deploying removes what code no longer declares, and keeps what others have created.
@@ -404,7 +404,7 @@ fn definitions_that_make_no_sense_are_refused_with_what_to_do() {
         ),
     ];
     for (text, expected) in bad {
-        let definition = NotificationDef { name: "mine".to_owned(), ..rule_of(text) };
+        let definition = NotificationDef { name: "mine".into(), ..rule_of(text) };
         let events = world.events().len();
         let answer = world.ask(change(NotificationChange::Create(Arc::new(definition))));
         let Err(Refusal::BadDefinition { problem, .. }) = answer else { panic!("{text}: {answer:?}") };

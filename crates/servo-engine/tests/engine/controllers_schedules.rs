@@ -172,9 +172,7 @@ fn test_schedule_tick_uses_snapshot() {
     let mut world = world(every_ten());
     let version = schedule(&world).definition_version;
     wait(&mut world, 10 * MINUTE);
-    world
-        .ask(deploy("d2", vec![ScheduleDef { selection: Some("t.b".to_owned()), ..every_ten() }]))
-        .expect("ok");
+    world.ask(deploy("d2", vec![ScheduleDef { selection: Some("t.b".into()), ..every_ten() }])).expect("ok");
     wait(&mut world, 10 * MINUTE);
     let ticks = ticks(&world);
     assert_eq!((ticks[0].definition_version, ticks[0].asset_selection.as_str()), (version, "t.a"));
@@ -216,7 +214,7 @@ fn what_is_older_than_the_window_is_left_out() {
 #[test]
 fn a_cron_of_seconds_with_a_window_of_a_year_is_bounded() {
     let mut world = world(ScheduleDef {
-        cron: "* * * * * *".to_owned(),
+        cron: "* * * * * *".into(),
         catchup_window_minutes: 366 * 1_440,
         max_catchup_ticks: 5,
         ..every_ten()
@@ -356,7 +354,7 @@ fn what_code_no_longer_declares_is_removed_keeps_its_ticks_and_returns_under_its
 #[test]
 fn a_name_belongs_to_code_or_to_the_api() {
     let mut world = world(every_ten());
-    let nightly = Arc::new(ScheduleDef { name: "nightly".to_owned(), ..every_ten() });
+    let nightly = Arc::new(ScheduleDef { name: "nightly".into(), ..every_ten() });
     world.ask(change("nightly", ScheduleChange::Create(nightly.clone()))).expect("created");
     let refused = |answer: Result<Reply, Refusal>| answer.expect_err("refused").to_string();
     assert_eq!(
@@ -478,7 +476,7 @@ fn a_tick_that_finds_nothing_to_make_is_skipped_and_says_so() {
 /// Gives a schedule of the API another definition, as somebody who knows a version of its state.
 fn redefine(definition: ScheduleDef, expected: u64) -> Input {
     Input::ChangeSchedule(ChangeSchedule {
-        name: definition.name.clone(),
+        name: definition.name.to_string(),
         expected_state_version: Some(expected),
         change: ScheduleChange::Redefine(Arc::new(definition)),
         caller: Caller::user("me"),
@@ -488,7 +486,7 @@ fn redefine(definition: ScheduleDef, expected: u64) -> Input {
 #[test]
 fn a_schedule_that_is_redefined_ticks_by_its_new_cron_from_then_on() {
     let mut world = world(every_ten());
-    let mine = || ScheduleDef { name: "mine".to_owned(), ..every_ten() };
+    let mine = || ScheduleDef { name: "mine".into(), ..every_ten() };
     let schedule = |world: &World| world.state().schedule("mine").expect("it is there").clone();
     world.ask(change("mine", ScheduleChange::Create(Arc::new(mine())))).expect("created");
     wait(&mut world, 12 * MINUTE);
@@ -497,7 +495,7 @@ fn a_schedule_that_is_redefined_ticks_by_its_new_cron_from_then_on() {
     assert_eq!(before.last_scheduled_for, Some(support::after(10 * MINUTE)));
 
     // Something else than its times: the next tick stays, and is what the new definition says.
-    let other = ScheduleDef { selection: Some("t.b".to_owned()), ..mine() };
+    let other = ScheduleDef { selection: Some("t.b".into()), ..mine() };
     world.ask(redefine(other.clone(), 1)).expect("redefined");
     let selects = schedule(&world);
     assert_eq!((selects.state_version, selects.next_tick_at), (2, before.next_tick_at));
@@ -505,7 +503,7 @@ fn a_schedule_that_is_redefined_ticks_by_its_new_cron_from_then_on() {
     assert_eq!(selects.last_scheduled_for, before.last_scheduled_for);
 
     // Its times: counted from now on, none is made up for.
-    let hourly = ScheduleDef { cron: "5,15 * * * *".to_owned(), ..other };
+    let hourly = ScheduleDef { cron: "5,15 * * * *".into(), ..other };
     world.ask(redefine(hourly.clone(), 2)).expect("redefined");
     assert_eq!(schedule(&world).next_tick_at, Some(support::after(15 * MINUTE)), "not that of minute 5");
     let same = world.ask(redefine(hourly.clone(), 3)).expect("the same again");
@@ -522,7 +520,7 @@ fn a_schedule_that_is_redefined_ticks_by_its_new_cron_from_then_on() {
     let late = world.ask(redefine(hourly, 4)).expect_err("late").to_string();
     assert_eq!(late, "schedule mine has state version 5, not 4: somebody has changed it; look again");
     assert_eq!(schedule(&world).definition.cron, mine().cron);
-    let of_code = ScheduleDef { cron: "0 0 * * *".to_owned(), ..every_ten() };
+    let of_code = ScheduleDef { cron: "0 0 * * *".into(), ..every_ten() };
     let refused = world.ask(redefine(of_code, 1)).expect_err("refused").to_string();
     assert_eq!(refused, "schedule tens is declared in code: change it there and deploy");
 }
@@ -532,9 +530,9 @@ fn definitions_over_the_api_are_checked_like_those_of_code() {
     let mut world = world(every_ten());
     let bad = |definition: ScheduleDef| change("x", ScheduleChange::Create(Arc::new(definition)));
     for (definition, problem) in [
-        (ScheduleDef { cron: "61 * * * *".to_owned(), ..every_ten() }, "minute 61 is not between 0 and 59"),
-        (ScheduleDef { timezone: Some("Mars/Olympus".to_owned()), ..every_ten() }, "not a time zone"),
-        (ScheduleDef { selection: Some("t.nothing".to_owned()), ..every_ten() }, "no asset matches"),
+        (ScheduleDef { cron: "61 * * * *".into(), ..every_ten() }, "minute 61 is not between 0 and 59"),
+        (ScheduleDef { timezone: Some("Mars/Olympus".into()), ..every_ten() }, "not a time zone"),
+        (ScheduleDef { selection: Some("t.nothing".into()), ..every_ten() }, "no asset matches"),
         (ScheduleDef { selection: None, ..every_ten() }, "selects nothing"),
         (ScheduleDef { function: Some("a:b".to_owned()), ..every_ten() }, "belongs into a project"),
         (ScheduleDef { max_catchup_ticks: 0, ..every_ten() }, "not between 1 and 1000"),
@@ -547,7 +545,7 @@ fn definitions_over_the_api_are_checked_like_those_of_code() {
             },
             "at most 1000 are allowed",
         ),
-        (ScheduleDef { name: "no name".to_owned(), ..every_ten() }, "has an invalid name"),
+        (ScheduleDef { name: "no name".into(), ..every_ten() }, "has an invalid name"),
     ] {
         let before = world.state().rows();
         let refusal = world.ask(bad(definition)).expect_err("refused");

@@ -641,7 +641,7 @@ fn a_function_that_fails_is_tried_again_and_then_its_tick_has_failed() {
 fn test_schedule_tick_uses_snapshot() {
     let mut world = scheduled();
     let call = pending(&world);
-    let other = ScheduleDef { selection: Some("t.b".to_owned()), ..morning() };
+    let other = ScheduleDef { selection: Some("t.b".into()), ..morning() };
     world.ask(deploy("d2", vec![other], Vec::new())).expect("deployed");
     let report = returned(EvaluationResult { requests: vec![RequestSpec::default()], ..Default::default() });
     world.ask(answer(&call, report.clone())).expect("heard");

@@ -508,6 +508,12 @@ impl<T: Make> Make for Arc<T> {
     }
 }
 
+impl Make for Arc<str> {
+    fn make(from: &Generator) -> Self {
+        String::make(from).into()
+    }
+}
+
 impl<T: Make> Make for Arc<[T]> {
     fn make(from: &Generator) -> Self {
         Vec::make(from).into()

@@ -55,7 +55,7 @@ impl NotifyEffects {
                 None => Some(again("nobody has answered for too long")),
             };
             if let Some(failure) = &failure {
-                let (rule, attempt) = (delivery.rule.name.as_str(), delivery.attempt);
+                let (rule, attempt) = (&*delivery.rule.name, delivery.attempt);
                 tracing::warn!(rule, attempt, error = failure.message, "a notification was not sent");
             }
             let (notification_id, attempt) = (delivery.notification_id, delivery.attempt);

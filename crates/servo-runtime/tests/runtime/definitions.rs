@@ -21,7 +21,7 @@ use crate::support::{
 fn definition(name: &str, description: &str) -> Arc<AssetDef> {
     Arc::new(AssetDef {
         key: format!("test/{name}"),
-        location: Location { file: "shop/assets.py".to_owned(), line: 12 },
+        location: Location { file: "shop/assets.py".into(), line: 12 },
         function: Some(format!("shop.assets:{name}")),
         description: Some(description.to_owned()),
         code_version: Some("sha256:0123456789abcdef".to_owned()),

@@ -52,7 +52,7 @@ impl TaskLane {
     pub(crate) fn of(run: &Run, task: &Task, pauses: &Pauses) -> Self {
         Self {
             is_paused: pauses.has_assets() && task.assets().any(|asset| pauses.asset(&asset).is_some()),
-            queue: queue_of(task),
+            queue: queue_of(task).clone(),
             pool: task.options.pool.clone(),
             flow: Flow::of(&run.source),
         }
@@ -60,9 +60,9 @@ impl TaskLane {
 }
 
 /// The queue that the attempts of a task are handed to.
-pub(crate) fn queue_of(task: &Task) -> Arc<str> {
+pub(crate) fn queue_of(task: &Task) -> &Arc<str> {
     static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT_QUEUE.into());
-    task.options.worker_queue.as_ref().unwrap_or(&DEFAULT).clone()
+    task.options.worker_queue.as_ref().unwrap_or(&DEFAULT)
 }
 
 /// Order of ready tasks in a lane: priority of the run, its age, then priority of the task.

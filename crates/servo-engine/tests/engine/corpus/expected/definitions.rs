@@ -15,7 +15,7 @@ pub(super) fn assets_deployed() -> Vec<EventData> {
     let id = |n| AssetId::from_parts(1_736_899_200_000, n);
     let plain = AssetDef {
         key: "raw/events".to_owned(),
-        location: Location { file: "assets.py".to_owned(), line: 7 },
+        location: Location { file: "assets.py".into(), line: 7 },
         ..AssetDef::default()
     };
     let full = AssetDef {

@@ -16,7 +16,7 @@ use super::{fingerprint, run};
 pub(super) fn schedule_defined() -> Vec<EventData> {
     let plain = schedule();
     let full = ScheduleDef {
-        timezone: Some("Europe/Amsterdam".to_owned()),
+        timezone: Some("Europe/Amsterdam".into()),
         function: Some("jobs:morning".to_owned()),
         selection: None,
         description: Some("Every \"morning\".".to_owned()),
