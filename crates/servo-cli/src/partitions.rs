@@ -138,7 +138,7 @@ fn table(asset: &Asset, page: &Page<Partition>) {
 
 /// `materialized, stale (upstream newer)`.
 fn status(partition: &Partition) -> String {
-    let status = words(&partition.status);
+    let status = words(partition.status);
     match &partition.stale {
         Some(reason) => format!("{status}, stale ({})", words(reason)),
         None => status,
