@@ -146,7 +146,7 @@ BEFORE = {
     "backfill retry-failed": [f"FAIL=1 {BACKFILL} --wait; true"],
     "backfill show": [BACKFILL],
     "check run": ["servo materialize raw.flights --partitions 2013-01-01..2013-01-31"],
-    "notification remove": [ONCALL],
+    "notification delete": [ONCALL],
     "notification update": [ONCALL],
     "partition remove": ["servo partition add customers globex"],
     "asset rename": ["sed -i 's/flights/arrivals/' work.py", "servo deploy"],
@@ -172,7 +172,7 @@ BEFORE = {
 # What the code of the project leaves to the command.
 LEFT_OUT = {
     "notification create": "oncall",
-    "notification remove": "oncall",
+    "notification delete": "oncall",
     "notification update": "oncall",
     "schedule create": "nightly",
     "schedule delete": "nightly",

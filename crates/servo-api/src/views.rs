@@ -115,7 +115,7 @@ pub use sensors::{
 };
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use sql::{SqlBody, SqlColumn, SqlResult, SqlTable, SqlTables};
-pub use staleness::{StalePartition, StalePartitions, StaleTotals, WhyStale};
+pub use staleness::{LastFailure, StalePartition, StalePartitions, StaleTotals, WhyStale};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{

@@ -168,10 +168,12 @@ pub(crate) async fn why(location: &Location, run: RunId, format: Format) -> anyh
 }
 
 fn show(why: &Why) {
-    output::line(format_args!(
-        "{} is {}: {} tasks run, {} wait",
-        why.run_id, why.state, why.tasks_running, why.tasks_waiting
-    ));
+    let Why { run_id, state, tasks_running, tasks_waiting, .. } = why;
+    if state.is_terminal() {
+        output::line(format_args!("{run_id} has ended, as {state}: servo run show {run_id}"));
+        return;
+    }
+    output::line(format_args!("{run_id} is {state}: {tasks_running} running, {tasks_waiting} waiting"));
     for wait in &why.waits {
         reason("  ", wait);
     }
@@ -180,7 +182,7 @@ fn show(why: &Why) {
         return;
     }
     for task in &why.tasks {
-        output::line(format_args!("  {} {}", task.task_key, task.state));
+        output::line(format_args!("  {} {}", task.task_key.subject(), task.state));
         for wait in &task.waits {
             reason("    ", wait);
         }

@@ -108,7 +108,7 @@ fn print(page: &Page<Act>, format: Format) -> anyhow::Result<()> {
         return output::json(page);
     }
     if page.items.is_empty() {
-        output::line("nobody has done anything of the kind");
+        output::line("nobody has done anything of the kind; `servo audit` shows what was done");
         return Ok(());
     }
     let row = |act: &Act| {

@@ -10,7 +10,7 @@ use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::lists::{PageArgs, fetch_all, more, print_all};
 use crate::location::Location;
-use crate::output::{self, Format};
+use crate::output::{self, Format, words};
 
 /// Partitions that `explain` names one by one.
 const NAMED: usize = 10;
@@ -95,7 +95,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
     let row = |condition: &Condition| {
         vec![
             condition.asset.to_string(),
-            condition.status.to_lowercase(),
+            words(&condition.status),
             condition.condition.clone(),
             condition.last_requested_at.map(|at| at.to_string()).unwrap_or_default(),
             condition.last_error.clone().unwrap_or_default(),
@@ -188,7 +188,7 @@ async fn history(
             keys.map(|(first, last)| if first == last { first.clone() } else { format!("{first} … {last}") });
         vec![
             row.evaluated_at.to_string(),
-            row.status.to_lowercase(),
+            words(&row.status),
             row.partitions.to_string(),
             keys.unwrap_or_default(),
             row.run_id.map(|run| run.to_string()).or_else(|| row.reason.clone()).unwrap_or_default(),

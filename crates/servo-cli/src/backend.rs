@@ -30,6 +30,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Asks it.
     fn client(&self) -> &Client;
 
+    /// Says what else this process does beside what was asked for.
+    fn tell_what_else(&self) {}
+
     /// Whether it may be gone before a request is answered, and another one take its place.
     fn may_end(&self) -> bool;
 
@@ -204,9 +207,33 @@ pub(crate) async fn through<T>(
     need: Need,
     act: impl AsyncFn(&Client) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    through_backend(location, need, async |backend| act(backend.client()).await).await
+}
+
+/// The same for what is asked for and then followed. What else goes on is said in between: a request that is refused
+/// does nothing beside it.
+pub(crate) async fn through_both<A, T>(
+    location: &Location,
+    need: Need,
+    ask: impl AsyncFn(&Client) -> anyhow::Result<A>,
+    follow: impl AsyncFn(&Client, A) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    through_backend(location, need, async |backend| {
+        let asked = ask(backend.client()).await?;
+        backend.tell_what_else();
+        follow(backend.client(), asked).await
+    })
+    .await
+}
+
+async fn through_backend<T>(
+    location: &Location,
+    need: Need,
+    act: impl AsyncFn(&dyn Backend) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     loop {
         let backend = open(location, need).await?;
-        let outcome = act(backend.client()).await;
+        let outcome = act(&*backend).await;
         let may_end = backend.may_end();
         let closed = backend.close().await;
         match outcome {

@@ -9,18 +9,18 @@ use servo_api::views::{
     AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, ChangeBackfillBody,
     PartitionsBody,
 };
-use servo_core::BackfillId;
+use servo_core::{BackfillId, TaskKey};
 use servo_engine::BackfillChange;
 use servo_store::{PutIds, SystemPutIds};
 
-use crate::backend::{Need, other_process, through};
+use crate::backend::{Need, other_process, through, through_both};
 use crate::exit::Exit;
 use crate::lists::more;
 use crate::location::Location;
 use crate::materialize::default_slots;
-use crate::output::{self, Format};
+use crate::named::tag;
+use crate::output::{self, Format, words};
 use crate::plan::{ConfigArgs, SelectionArgs, keys_and_ranges};
-use crate::schedules::tag;
 use crate::which::Which;
 
 /// How often the progress of a backfill is looked at.
@@ -258,9 +258,12 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         }
         Command::Resume { which, wait } => {
             let body = which.body();
-            return through(location, wait.need(Need::Change), async |client| {
+            let ask = async |client: &Client| {
                 let id = which.backfill.find(client).await?;
                 client.change_backfill(id, BackfillChange::Resume, &body).await?;
+                Ok(id)
+            };
+            return through_both(location, wait.need(Need::Change), ask, async |client, id| {
                 follow(client, id, format).await
             })
             .await;
@@ -322,8 +325,7 @@ async fn begin(
     ask: impl AsyncFn(&Client) -> anyhow::Result<AcceptedBackfill>,
 ) -> anyhow::Result<Exit> {
     if wait.wait {
-        return through(location, need, async |client| {
-            let accepted = ask(client).await?;
+        return through_both(location, need, ask, async |client, accepted| {
             if format == Format::Table {
                 eprintln!("backfill {}", accepted.backfill_id);
             }
@@ -526,7 +528,7 @@ async fn show(
             words(&chunk.state),
             shortened(&chunk.partition_keys),
             chunk.run_id.to_string(),
-            chunk.failed_tasks.first().cloned().unwrap_or_default(),
+            chunk.failed_tasks.first().map(|task| subject(task)).unwrap_or_default(),
         ]
     };
     if !chunks.is_empty() {
@@ -567,6 +569,11 @@ async fn change(
     Ok(())
 }
 
+/// The asset and the partition of a task.
+fn subject(task: &str) -> String {
+    TaskKey::parse(task).map_or_else(|_| task.to_owned(), |key| key.subject())
+}
+
 /// The first few of a list.
 fn shortened(texts: &[String]) -> String {
     match texts {
@@ -574,10 +581,6 @@ fn shortened(texts: &[String]) -> String {
         [first, second, third, .., last] => format!("{first}, {second}, {third}, …, {last}"),
         some => some.join(", "),
     }
-}
-
-fn words(state: &str) -> String {
-    state.to_lowercase().replace('_', " ")
 }
 
 fn plural(count: u64) -> &'static str {

@@ -23,6 +23,9 @@ const REDRAW: Duration = Duration::from_millis(200);
 /// Log lines shown of a failed task.
 const TAIL: usize = 20;
 
+/// What is said at the first Ctrl-C.
+const CANCELLING: &str = "cancelling; press Ctrl-C again to leave at once";
+
 /// After how long without anything new it is asked what the run waits for, and how often.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -90,6 +93,10 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
                 }
                 pressed = interrupts.next() => {
                     pressed?;
+                    match (format, &mut live) {
+                        (Format::Table, Some(live)) => live.say(CANCELLING, &seen, SystemClock.now()),
+                        (Format::Table, None) | (Format::Json, _) => eprintln!("{CANCELLING}"),
+                    }
                     let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
                     client.cancel(run, &body).await?;
                 }

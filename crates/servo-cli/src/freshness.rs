@@ -6,7 +6,7 @@ use servo_api::views::AssetFreshness;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
-use crate::output::{self, Format};
+use crate::output::{self, Format, words};
 
 /// Which assets.
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let row = |asset: &AssetFreshness| {
         vec![
             asset.asset_key.to_string(),
-            asset.status.to_string().to_lowercase(),
+            words(asset.status),
             asset.since.to_string(),
             asset.lag_ms.map_or_else(|| "never made".to_owned(), |lag| lag.to_string()),
             asset.fails_at.to_string(),

@@ -43,7 +43,7 @@ pub(crate) fn tell(run: &RunWithTasks) {
     }
     for task in summary::shown_in_full(&run.tasks) {
         let message = task.error.as_ref().map_or("failed", |error| error.message.as_str());
-        let title = property(&format!("{} failed", summary::name(&task.task_key)));
+        let title = property(&format!("{} failed", task.task_key.subject()));
         eprintln!("::error title={title}::{}", data(message));
     }
     if run.run.state != RunState::Succeeded {
@@ -74,7 +74,7 @@ fn markdown(run: &RunWithTasks) -> String {
     for task in bad.chain(good).take(ROWS) {
         text.push_str(&format!(
             "| {} | {} | {} | {} | {} |\n",
-            cell(&summary::name(&task.task_key)),
+            cell(&task.task_key.subject()),
             task.state,
             task.attempt,
             output::span(task.started_at, task.finished_at),

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use servo_api::{Code, Problem};
 
 use crate::exit::Exit;
 use crate::output::{self, Format};
@@ -10,7 +11,7 @@ use crate::output::{self, Format};
 /// Options of `servo init`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Directory of the new project; it may exist if it is empty.
+    /// Directory of the new project; it may exist, and nothing in it is replaced.
     #[arg(default_value = ".")]
     directory: PathBuf,
     /// Name of the project [default: that of the directory].
@@ -37,7 +38,8 @@ pub(crate) fn run(options: &Options, format: Format) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(&directory).with_context(|| format!("creating {}", directory.display()))?;
     let mut taken = FILES.iter().map(|(file, _)| directory.join(file)).filter(|path| path.exists());
     if let Some(path) = taken.next() {
-        bail!("{} is there already; nothing was changed", path.display());
+        let detail = format!("{} is there already; nothing was changed", path.display());
+        return Err(Problem::new(Code::InvalidRequest, detail).into());
     }
     for (file, text) in FILES {
         let path = directory.join(file);
@@ -81,9 +83,9 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         && name.len() <= 64
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-');
     if !is_good {
-        bail!(
-            "{name:?} is no name for a project: small letters, digits, _ and -, a letter first, at most 64"
-        );
+        let rule = "small letters, digits, _ and -, a letter first, at most 64";
+        let detail = format!("{name:?} is no name for a project: {rule}");
+        return Err(Problem::new(Code::InvalidRequest, detail).into());
     }
     Ok(())
 }

@@ -22,7 +22,6 @@ impl Interrupts {
             crate::keys::restore_terminal();
             std::process::exit(Exit::Interrupted.code().into());
         }
-        eprintln!("cancelling; press Ctrl-C again to leave at once");
         Ok(())
     }
 }

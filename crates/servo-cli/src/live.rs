@@ -13,7 +13,7 @@ use servo_engine::TaskState;
 
 use crate::runs::told;
 use crate::style::{Paint, Style, harmless};
-use crate::summary::name;
+use crate::summary::shown_in_full;
 use pace::Pace;
 pub(crate) use shape::Shape;
 
@@ -36,7 +36,7 @@ pub(crate) struct Live {
     /// Attempts that were told of, with what became of them.
     told: BTreeSet<(TaskKey, u32, TaskState)>,
     /// Lines that wait to be shown above the picture.
-    news: Vec<String>,
+    news: Vec<News>,
     /// When progress was told of last.
     told_at: Option<Timestamp>,
     /// Sentences about the run that are shown below it.
@@ -72,7 +72,7 @@ impl Live {
             return;
         }
         let (symbol, style) = symbol(task.state);
-        let name = name(&task.task_key);
+        let name = task.task_key.subject();
         let line = match task.state {
             TaskState::RetryWait => {
                 let soon = task.retry_at.map(|at| at.since(now)).unwrap_or(Millis::ZERO);
@@ -102,24 +102,34 @@ impl Live {
                 format!("{name}{}", took(task, now).map(|it| format!("  {it}")).unwrap_or_default())
             }
         };
-        self.news.push(format!("{} {line}", self.paint.with(style, symbol)));
+        let line = format!("{} {line}", self.paint.with(style, symbol));
+        let failed = (task.state == TaskState::Failed).then(|| task.task_key.clone());
+        self.news.push(News { line, failed });
+    }
+
+    /// Says something once, above the picture if there is one.
+    pub(crate) fn say(&mut self, line: &str, seen: &RunWithTasks, now: Timestamp) {
+        self.news.push(News { line: line.to_owned(), failed: None });
+        self.show(seen, now);
     }
 
     /// Shows the current state of the run.
     pub(crate) fn show(&mut self, seen: &RunWithTasks, now: Timestamp) {
         if self.draws {
             self.draw(seen, now, false);
-        } else {
+        } else if seen.tasks.iter().any(|task| !task.state.is_terminal()) {
             self.tell(seen, now);
         }
     }
 
-    /// Shows the run as it ended. Errors are told of in the summary that follows.
+    /// Shows the run as it ended. The summary that follows tells of the errors with which it did.
     pub(crate) fn finish(&mut self, seen: &RunWithTasks, now: Timestamp) {
         if self.draws {
             self.news.clear();
             self.draw(seen, now, true);
         } else {
+            let in_summary: Vec<&TaskKey> = shown_in_full(&seen.tasks).map(|task| &task.task_key).collect();
+            self.news.retain(|news| news.failed.as_ref().is_none_or(|task| !in_summary.contains(&task)));
             self.told_at = Some(now);
             self.tell(seen, now);
         }
@@ -154,11 +164,12 @@ impl Live {
                 |notice: &String| format!("{} {}", self.paint.with(Style::Warn, "!"), harmless(notice));
             lines.extend(self.notices.iter().map(|text| Line { rank: 9, text: notice(text) }));
         }
-        let mut text = String::new();
+        // What was typed meanwhile is shown by the terminal where the cursor is.
+        let mut text = "\r".to_owned();
         if self.drawn > 0 {
             let _infallible = write!(text, "\x1b[{}A", self.drawn);
         }
-        for line in self.news.drain(..) {
+        for News { line, .. } in self.news.drain(..) {
             let _infallible = writeln!(text, "\x1b[2K{line}");
         }
         for line in &lines {
@@ -198,7 +209,7 @@ impl Live {
 
     /// Tells what is new, and how far the run is if it takes long.
     fn tell(&mut self, seen: &RunWithTasks, now: Timestamp) {
-        for line in self.news.drain(..) {
+        for News { line, .. } in self.news.drain(..) {
             eprintln!("{line}");
         }
         let since = *self.told_at.get_or_insert(now);
@@ -207,6 +218,13 @@ impl Live {
             eprintln!("… {}", Pace::of(seen, now));
         }
     }
+}
+
+/// A line that is shown once.
+struct News {
+    line: String,
+    /// The task whose failure it tells of.
+    failed: Option<TaskKey>,
 }
 
 struct Line {

@@ -1,12 +1,13 @@
 //! `servo materialize`: the main job. Runs what is selected, shows how it goes, and ends with it.
 
 use servo_api::Code;
+use servo_api::client::Client;
 use servo_api::views::{RequestSource, RunBody};
 use servo_core::{Clock, Millis};
 use servo_runtime::SystemClock;
 use servo_store::{PutIds, SystemPutIds};
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, through_both};
 use crate::exit::Exit;
 use crate::follow;
 use crate::location::Location;
@@ -87,7 +88,7 @@ impl Asked {
         let Self { body, is_named, slots, strict_checks } = self;
         let slots = slots.map_or_else(default_slots, usize::from);
         let begun = SystemClock.now();
-        through(location, Need::Run { slots }, async |client| {
+        let ask = async |client: &Client| {
             let asked = match client.trigger(&body).await {
                 // Nothing to do is what a request for what is stale, missing or failed hopes for.
                 Err(error) if error.code() == Some(Code::UpToDate) => {
@@ -95,14 +96,18 @@ impl Asked {
                         Format::Json => output::json(&serde_json::json!({ "up_to_date": true }))?,
                         Format::Table => output::line(format_args!("{error}")),
                     }
-                    return Ok(Exit::Done);
+                    return Ok(None);
                 }
                 asked => asked?,
             };
             if is_named && asked.accepted.accepted_at.is_some_and(|at| at < begun) {
                 eprintln!("this run was asked for before: it is shown, not run again");
             }
-            let ended = follow::until_end(client, asked.run_id, format).await?;
+            Ok(Some(asked.run_id))
+        };
+        through_both(location, Need::Run { slots }, ask, async |client, run| {
+            let Some(run) = run else { return Ok(Exit::Done) };
+            let ended = follow::until_end(client, run, format).await?;
             Ok(Exit::of_run(&ended.run, strict_checks))
         })
         .await

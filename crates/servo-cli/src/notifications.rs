@@ -13,8 +13,8 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::Location;
-use crate::named::{self, Turn};
-use crate::output::{self, Format};
+use crate::named::{self, Turn, Which};
+use crate::output::{self, Format, words};
 
 /// How long the outcome of a test is waited for, and how often it is looked for.
 const LONGEST_TEST: Duration = Duration::from_secs(60);
@@ -72,19 +72,9 @@ pub(crate) enum Command {
     /// Resume a rule.
     #[command(after_help = "Example:\n  servo notification resume oncall")]
     Resume(Which),
-    /// Remove a rule that was created with `servo notification create`. Its history stays.
-    #[command(after_help = "Example:\n  servo notification remove oncall")]
-    Remove(Which),
-}
-
-/// Which rule, as its caller knows it.
-#[derive(clap::Args)]
-pub(crate) struct Which {
-    /// Its name or its id.
-    notification: String,
-    /// Only if its state has this version; `servo notification show` says it.
-    #[arg(long, value_name = "VERSION")]
-    expected_state_version: Option<u64>,
+    /// Delete a rule that was created with `servo notification create`. Its history stays.
+    #[command(after_help = "Example:\n  servo notification delete oncall")]
+    Delete(Which),
 }
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
@@ -106,7 +96,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         }
         Command::Pause(which) => change(location, which, Turn::Pause, format).await?,
         Command::Resume(which) => change(location, which, Turn::Resume, format).await?,
-        Command::Remove(which) => change(location, which, Turn::Remove, format).await?,
+        Command::Delete(which) => change(location, which, Turn::Remove, format).await?,
     }
     Ok(Exit::Done)
 }
@@ -116,7 +106,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
     let row = |rule: &NotificationRule| {
         vec![
             rule.name.clone(),
-            rule.status.to_lowercase(),
+            words(&rule.status),
             rule.when.join(", "),
             rule.selection.clone().unwrap_or_else(|| "everything".to_owned()),
             channels(rule),
@@ -143,7 +133,7 @@ async fn show(location: &Location, notification: &str, format: Format) -> anyhow
         return output::json(&found);
     }
     let mut rows = vec![
-        ("status", found.status.to_lowercase()),
+        ("status", words(&found.status)),
         ("when", found.when.join(", ")),
         ("about", found.selection.clone().unwrap_or_else(|| "everything".to_owned())),
         ("to", channels(&found)),
@@ -188,7 +178,7 @@ fn row(record: &NotificationRecord) -> Vec<String> {
         record.created_at.to_string(),
         record.trigger.clone(),
         record.channel.clone(),
-        record.status.to_lowercase(),
+        words(&record.status),
         record.attempts.to_string(),
         what,
     ]
@@ -207,7 +197,7 @@ async fn test(location: &Location, notification: &str, format: Format) -> anyhow
     } else {
         for record in &sent {
             let error = record.last_error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            output::line(format_args!("{} {}{error}", record.channel, record.status.to_lowercase()));
+            output::line(format_args!("{} {}{error}", record.channel, words(&record.status)));
         }
     }
     Ok(if arrived { Exit::Done } else { Exit::Failed })
@@ -254,11 +244,11 @@ fn rule_in(file: &Path) -> anyhow::Result<NotificationBody> {
 }
 
 async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
-    let (notification, expected) = (&which.notification, which.expected_state_version);
+    let notification = &which.name;
     let ask = async |client: &Client, body: &VersionBody| match turn {
         Turn::Pause => client.pause_notification(notification, body).await,
         Turn::Resume => client.resume_notification(notification, body).await,
         Turn::Remove => client.delete_notification(notification, body).await,
     };
-    named::turn(location, notification, expected, turn, "is removed; its history stays", format, ask).await
+    named::turn(location, which, turn, "is deleted; its history stays", format, ask).await
 }

@@ -143,6 +143,11 @@ pub(crate) fn facts(name: &str, facts: &[(&str, String)]) {
     }
 }
 
+/// The name of a state or a reason, as people read it: `EXECUTION_FAILED` is `execution failed`.
+pub(crate) fn words(name: impl std::fmt::Display) -> String {
+    name.to_string().to_lowercase().replace('_', " ")
+}
+
 /// A time, or that there is none.
 pub(crate) fn time(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "–".to_owned(), |at| at.to_string())

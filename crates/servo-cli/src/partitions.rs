@@ -10,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::lists::{PageArgs, more};
 use crate::location::Location;
-use crate::output::{self, Format};
+use crate::output::{self, Format, words};
 use crate::partition_life::{self, Mark, Undo, Wipe};
 use crate::staleness;
 use crate::target::confirm;
@@ -113,11 +113,16 @@ async fn list(
 fn table(asset: &Asset, page: &Page<Partition>) {
     let totals = &asset.partitions;
     output::line(format_args!(
-        "{}: {} partitions, {} materialized\n",
+        "{}: {} partition{}, {} materialized",
         asset.asset_key,
         totals.total,
+        if totals.total == 1 { "" } else { "s" },
         totals.materialized + totals.last_attempt_failed
     ));
+    if page.items.is_empty() {
+        return;
+    }
+    output::line("");
     let row = |partition: &Partition| {
         let latest = partition.latest.as_ref();
         vec![
@@ -133,10 +138,9 @@ fn table(asset: &Asset, page: &Page<Partition>) {
 
 /// `materialized, stale (upstream newer)`.
 fn status(partition: &Partition) -> String {
-    let lower = |name: &str| name.to_lowercase().replace('_', " ");
-    let status = lower(&partition.status.to_string());
+    let status = words(partition.status);
     match &partition.stale {
-        Some(reason) => format!("{status}, stale ({})", lower(reason)),
+        Some(reason) => format!("{status}, stale ({})", words(reason)),
         None => status,
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::bail;
 use serde_json::Value;
 use servo_api::views::{PartitionsBody, Plan, PlannedInput, PlannedTask, RunBody};
+use servo_api::{Code, Problem};
 use servo_core::AssetKey;
 
 use crate::backend::{Need, through};
@@ -113,7 +113,8 @@ impl ConfigArgs {
         let mut config = BTreeMap::new();
         for (name, value) in &self.config {
             if config.insert(name.clone(), value.clone()).is_some() {
-                bail!("--config {name} is given twice");
+                let detail = format!("--config {name} is given twice");
+                return Err(Problem::new(Code::InvalidRequest, detail).into());
             }
         }
         Ok(config)

@@ -128,6 +128,9 @@ impl ReviewArgs {
             .collect();
         ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
         ids.dedup();
+        if waiting.is_empty() && matches!(self.id, Which::Latest) {
+            return Err(Problem::new(Code::NotInQuarantine, "nothing waits for review").into());
+        }
         let missing = |what: &str| {
             let detail = format!("{what}; `servo quarantine list` shows what waits for review");
             Problem::new(Code::NotInQuarantine, detail)

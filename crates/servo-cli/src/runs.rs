@@ -6,11 +6,11 @@ pub(crate) mod show;
 pub(crate) mod told;
 
 use servo_api::Page;
-use servo_api::client::{ListOptions, first_pages};
+use servo_api::client::{Client, ListOptions, first_pages};
 use servo_api::views::{CancelBody, Conflict, RetryBody, RetryNowBody};
 use servo_core::RunId;
 
-use crate::backend::{Need, through};
+use crate::backend::{Need, through, through_both};
 use crate::exit::Exit;
 use crate::follow;
 use crate::lists::more;
@@ -109,7 +109,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         Command::Logs(options) => logs::run(location, options, format).await,
         Command::Cancel { run, reason, force } => {
             let body = CancelBody { reason: reason.clone(), force: *force, ..CancelBody::default() };
-            let asked = async |client: &servo_api::client::Client| {
+            let asked = async |client: &Client| {
                 let run = run.find(client).await?;
                 confirm(location, &format!("cancel {run}"))?;
                 Ok((run, client.cancel(run, &body).await?))
@@ -122,7 +122,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             Ok(Exit::Done)
         }
         Command::Retry { run, now: true, .. } => {
-            let asked = async |client: &servo_api::client::Client| {
+            let asked = async |client: &Client| {
                 let run = run.find(client).await?;
                 Ok((run, client.retry_now(run, &RetryNowBody::default()).await?))
             };
@@ -142,9 +142,9 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             let body = RetryBody { from_failure: *from_failure, ..RetryBody::default() };
             // What is the latest run now is not any more once it is tried again.
             let run = found(location, run).await?;
-            through(location, Need::Run { slots: default_slots() }, async |client| {
-                let asked = client.retry(run, &body).await?;
-                let ended = follow::until_end(client, asked.run_id, format).await?;
+            let ask = async |client: &Client| Ok(client.retry(run, &body).await?.run_id);
+            through_both(location, Need::Run { slots: default_slots() }, ask, async |client, run| {
+                let ended = follow::until_end(client, run, format).await?;
                 Ok(Exit::of_run(&ended.run, *strict_checks))
             })
             .await
@@ -166,10 +166,16 @@ async fn watch(location: &Location, run: &Which<RunId>, format: Format) -> anyho
     if let Some(ended) = ended.await? {
         return Ok(Exit::of_run(&ended.run, false));
     }
-    through(location, Need::Resume { slots: default_slots(), run }, async |client| {
-        let ended = follow::until_end(client, run, format).await?;
-        Ok(Exit::of_run(&ended.run, false))
-    })
+    let need = Need::Resume { slots: default_slots(), run };
+    through_both(
+        location,
+        need,
+        async |_| Ok(()),
+        async |client, ()| {
+            let ended = follow::until_end(client, run, format).await?;
+            Ok(Exit::of_run(&ended.run, false))
+        },
+    )
     .await
 }
 

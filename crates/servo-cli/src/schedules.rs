@@ -1,7 +1,5 @@
 //! `servo schedule`: what is requested by the clock, and what came of it.
 
-use std::collections::BTreeMap;
-
 use clap::ValueEnum;
 use servo_api::client::{Client, ListOptions};
 use servo_api::views::{PartitionsBody, Schedule, ScheduleBody, Tick, TriggerScheduleBody, VersionBody};
@@ -11,8 +9,8 @@ use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::Location;
-use crate::named::{self, Turn};
-use crate::output::{self, Format};
+use crate::named::{self, Requested, Turn, Which, set};
+use crate::output::{self, Format, words};
 use crate::plan::{ConfigArgs, PartitionArgs};
 use crate::target::confirm;
 
@@ -80,43 +78,19 @@ pub(crate) enum Command {
     Delete(Which),
 }
 
-/// Which schedule, as its caller knows it.
-#[derive(clap::Args)]
-pub(crate) struct Which {
-    /// Its name or its id.
-    schedule: String,
-    /// Only if its state has this version; `servo schedule show` says it.
-    #[arg(long, value_name = "VERSION")]
-    expected_state_version: Option<u64>,
-}
-
 /// A new schedule.
 #[derive(clap::Args)]
 pub(crate) struct Create {
-    /// Letters, digits, `_` and `-`.
-    name: String,
+    #[command(flatten)]
+    named: named::Definition,
     /// When: minute, hour, day, month, weekday, or six fields with the second first.
     #[arg(long)]
     cron: String,
     /// IANA name of the time zone.
     #[arg(long)]
     timezone: Option<String>,
-    /// The selection that a tick requests.
-    #[arg(long = "select", value_name = "SELECTION")]
-    selection: String,
     #[command(flatten)]
     partitions: PartitionArgs,
-    /// For people.
-    #[arg(long)]
-    description: Option<String>,
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// A tag of its runs.
-    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
-    tags: Vec<(String, String)>,
-    /// Higher runs first.
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
-    priority: i32,
     /// Ticks that are older when they are noticed are left out [default: 1440].
     #[arg(long, value_name = "MINUTES")]
     catchup_window_minutes: Option<u32>,
@@ -129,38 +103,21 @@ pub(crate) struct Create {
     /// The effect of a tick while a run of an earlier one is active.
     #[arg(long, value_enum, default_value_t = Overlap::Allow)]
     if_running: Overlap,
-    /// Begin paused.
-    #[arg(long)]
-    paused: bool,
 }
 
 /// Changes of a schedule.
 #[derive(clap::Args)]
 pub(crate) struct Update {
     #[command(flatten)]
-    which: Which,
+    named: named::Redefinition,
     /// When: minute, hour, day, month, weekday, or six fields with the second first. Ticks count from now on then.
     #[arg(long)]
     cron: Option<String>,
     /// IANA name of the time zone.
     #[arg(long)]
     timezone: Option<String>,
-    /// The selection that a tick requests.
-    #[arg(long = "select", value_name = "SELECTION")]
-    selection: Option<String>,
     #[command(flatten)]
     partitions: PartitionArgs,
-    /// For people.
-    #[arg(long)]
-    description: Option<String>,
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// A tag of its runs, instead of those that it has.
-    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
-    tags: Vec<(String, String)>,
-    /// Higher runs first.
-    #[arg(long, allow_negative_numbers = true)]
-    priority: Option<i32>,
     /// Ticks that are older when they are noticed are left out.
     #[arg(long, value_name = "MINUTES")]
     catchup_window_minutes: Option<u32>,
@@ -179,12 +136,17 @@ impl Update {
     /// The definition of a schedule with these changes.
     fn applied_to(&self, schedule: &Schedule) -> anyhow::Result<ScheduleBody> {
         let mut body = schedule.to_body();
+        self.named.apply(Requested {
+            selection: &mut body.selection,
+            description: &mut body.description,
+            config: &mut body.config,
+            tags: &mut body.tags,
+            priority: &mut body.priority,
+            expected_state_version: &mut body.expected_state_version,
+        })?;
         set(&mut body.cron, &self.cron);
-        set(&mut body.selection, &self.selection);
-        set(&mut body.priority, &self.priority);
         set(&mut body.catch_up_on_resume, &self.catch_up_on_resume);
         body.timezone = self.timezone.clone().or(body.timezone);
-        body.description = self.description.clone().or(body.description);
         body.catchup_window_minutes = self.catchup_window_minutes.or(body.catchup_window_minutes);
         body.max_catchup_ticks = self.max_catchup_ticks.or(body.max_catchup_ticks);
         set(&mut body.if_running, &self.if_running.map(IfRunning::from));
@@ -192,22 +154,7 @@ impl Update {
         if partitions != PartitionsBody::default() {
             body.partitions = partitions;
         }
-        let config = self.config.body()?;
-        if !config.is_empty() {
-            body.config = config;
-        }
-        if !self.tags.is_empty() {
-            body.tags = self.tags.iter().cloned().collect();
-        }
-        body.expected_state_version = self.which.expected_state_version.or(body.expected_state_version);
         Ok(body)
-    }
-}
-
-/// Takes a value that was given.
-pub(crate) fn set<T: Clone>(field: &mut T, given: &Option<T>) {
-    if let Some(given) = given {
-        field.clone_from(given);
     }
 }
 
@@ -262,7 +209,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
     let row = |schedule: &Schedule| {
         vec![
             schedule.name.clone(),
-            schedule.status.to_lowercase(),
+            words(&schedule.status),
             schedule.cron.clone(),
             schedule.timezone.clone(),
             schedule.selection.clone().or_else(|| schedule.function.clone()).unwrap_or_default(),
@@ -284,7 +231,7 @@ async fn show(location: &Location, schedule: &str, format: Format) -> anyhow::Re
         return output::json(&found);
     }
     let mut rows = vec![
-        ("status", found.status.to_lowercase()),
+        ("status", words(&found.status)),
         ("cron", format!("{} ({})", found.cron, found.timezone)),
         ("defined by", found.origin.clone()),
         ("id", found.schedule_id.to_string()),
@@ -341,7 +288,7 @@ async fn ticks(
         let manual = if tick.manual { " (by hand)" } else { "" };
         vec![
             tick.scheduled_for.to_string(),
-            format!("{}{manual}", tick.status.to_lowercase()),
+            format!("{}{manual}", words(&tick.status)),
             tick.reason.clone().unwrap_or_else(|| runs.join(", ")),
         ]
     };
@@ -364,12 +311,16 @@ async fn trigger(
     if format == Format::Json {
         return output::json(&accepted);
     }
-    output::line(format_args!("{} with {} tasks; servo run watch {0}", accepted.run_id, accepted.tasks));
+    let plural = if accepted.tasks == 1 { "" } else { "s" };
+    output::line(format_args!(
+        "{} with {} task{plural}; servo run watch {0}",
+        accepted.run_id, accepted.tasks
+    ));
     Ok(())
 }
 
 async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
-    let (schedule, expected) = (&which.schedule, which.expected_state_version);
+    let schedule = &which.name;
     if let Turn::Remove = turn {
         confirm(location, &format!("delete schedule {schedule}"))?;
     }
@@ -378,7 +329,7 @@ async fn change(location: &Location, which: &Which, turn: Turn, format: Format) 
         Turn::Resume => client.resume_schedule(schedule, body).await,
         Turn::Remove => client.delete_schedule(schedule, body).await,
     };
-    named::turn(location, schedule, expected, turn, "is deleted; its ticks stay", format, ask).await
+    named::turn(location, which, turn, "is deleted; its ticks stay", format, ask).await
 }
 
 async fn preview(location: &Location, schedule: &str, count: usize, format: Format) -> anyhow::Result<()> {
@@ -395,22 +346,23 @@ async fn preview(location: &Location, schedule: &str, count: usize, format: Form
     Ok(())
 }
 
-async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Result<()> {
+async fn create(location: &Location, options: &Create, format: Format) -> anyhow::Result<()> {
+    let new = &options.named;
     let body = ScheduleBody {
         name: new.name.clone(),
-        cron: new.cron.clone(),
-        timezone: new.timezone.clone(),
+        cron: options.cron.clone(),
+        timezone: options.timezone.clone(),
         selection: new.selection.clone(),
-        partitions: new.partitions.body(),
+        partitions: options.partitions.body(),
         description: new.description.clone(),
-        tags: new.tags.iter().cloned().collect::<BTreeMap<_, _>>(),
+        tags: new.tags(),
         config: new.config.body()?,
         priority: new.priority,
         enabled: Some(!new.paused),
-        catch_up_on_resume: new.catch_up_on_resume,
-        catchup_window_minutes: new.catchup_window_minutes,
-        max_catchup_ticks: new.max_catchup_ticks,
-        if_running: new.if_running.into(),
+        catch_up_on_resume: options.catch_up_on_resume,
+        catchup_window_minutes: options.catchup_window_minutes,
+        max_catchup_ticks: options.max_catchup_ticks,
+        if_running: options.if_running.into(),
         expected_state_version: None,
         client_request_id: None,
     };
@@ -419,17 +371,10 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
 }
 
 async fn update(location: &Location, changes: &Update, format: Format) -> anyhow::Result<()> {
-    let name = &changes.which.schedule;
+    let name = &changes.named.which.name;
     named::redefine(location, name, format, async |client| {
         let known = client.schedule(name).await?;
         Ok(client.change_schedule(name, &changes.applied_to(&known)?).await?)
     })
     .await
-}
-
-pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err(format!("{text:?} is not of the form NAME=VALUE")),
-    }
 }

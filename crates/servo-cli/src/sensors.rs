@@ -15,10 +15,8 @@ use crate::backend::{Need, note_without_server, through};
 use crate::exit::Exit;
 use crate::lists::{PageArgs, fetch_all, print_all, print_page};
 use crate::location::{Location, random};
-use crate::named::{self, Turn};
-use crate::output::{self, Format};
-use crate::plan::ConfigArgs;
-use crate::schedules::{set, tag};
+use crate::named::{self, Requested, Turn, Which, set};
+use crate::output::{self, Format, words};
 
 /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
 #[derive(clap::Subcommand)]
@@ -112,11 +110,8 @@ pub(crate) enum Command {
 /// A new sensor.
 #[derive(clap::Args)]
 pub(crate) struct Create {
-    /// Letters, digits, `_` and `-`.
-    name: String,
-    /// What to request.
-    #[arg(long = "select", value_name = "SELECTION")]
-    selection: String,
+    #[command(flatten)]
+    named: named::Definition,
     /// Messages can be sent to it.
     #[arg(long)]
     push: bool,
@@ -131,20 +126,6 @@ pub(crate) struct Create {
     run_status: Vec<RunState>,
     #[command(flatten)]
     verify: VerifyArgs,
-    /// For people.
-    #[arg(long)]
-    description: Option<String>,
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// A tag of its runs.
-    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
-    tags: Vec<(String, String)>,
-    /// Higher runs first.
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
-    priority: i32,
-    /// Begin paused.
-    #[arg(long)]
-    paused: bool,
 }
 
 /// How senders of messages prove who they are.
@@ -184,10 +165,7 @@ impl VerifyArgs {
 #[derive(clap::Args)]
 pub(crate) struct Update {
     #[command(flatten)]
-    which: Which,
-    /// What to request.
-    #[arg(long = "select", value_name = "SELECTION")]
-    selection: Option<String>,
+    named: named::Redefinition,
     /// An asset whose materializations it is told of, instead of those before.
     #[arg(long, value_name = "ASSET")]
     on: Vec<String>,
@@ -202,27 +180,21 @@ pub(crate) struct Update {
     /// Take messages from whoever may use the server, and from nobody else.
     #[arg(long, conflicts_with = "secret_env")]
     no_secret: bool,
-    /// For people.
-    #[arg(long)]
-    description: Option<String>,
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// A tag of its runs, instead of those that it has.
-    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
-    tags: Vec<(String, String)>,
-    /// Higher runs first.
-    #[arg(long, allow_negative_numbers = true)]
-    priority: Option<i32>,
 }
 
 impl Update {
     /// The definition of a sensor with these changes.
     fn applied_to(&self, sensor: &Sensor) -> anyhow::Result<SensorBody> {
         let mut body = sensor.to_body();
-        set(&mut body.selection, &self.selection);
+        self.named.apply(Requested {
+            selection: &mut body.selection,
+            description: &mut body.description,
+            config: &mut body.config,
+            tags: &mut body.tags,
+            priority: &mut body.priority,
+            expected_state_version: &mut body.expected_state_version,
+        })?;
         set(&mut body.all_of, &self.all_of);
-        set(&mut body.priority, &self.priority);
-        body.description = self.description.clone().or(body.description);
         body.verify = self.verify.body().or(body.verify).filter(|_| !self.no_secret);
         if !self.on.is_empty() {
             body.on.clone_from(&self.on);
@@ -230,14 +202,6 @@ impl Update {
         if !self.run_status.is_empty() {
             body.run_status.clone_from(&self.run_status);
         }
-        let config = self.config.body()?;
-        if !config.is_empty() {
-            body.config = config;
-        }
-        if !self.tags.is_empty() {
-            body.tags = self.tags.iter().cloned().collect();
-        }
-        body.expected_state_version = self.which.expected_state_version.or(body.expected_state_version);
         Ok(body)
     }
 }
@@ -247,16 +211,6 @@ fn run_state(text: &str) -> Result<RunState, String> {
     RunState::from_name(&text.to_uppercase())
         .filter(|state| state.is_terminal())
         .ok_or_else(|| wanted.to_owned())
-}
-
-/// Which sensor, as its caller knows it.
-#[derive(clap::Args)]
-pub(crate) struct Which {
-    /// Its name or its id.
-    sensor: String,
-    /// Only if its state has this version; `servo sensor show` says it.
-    #[arg(long, value_name = "VERSION")]
-    expected_state_version: Option<u64>,
 }
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
@@ -292,7 +246,7 @@ async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
         vec![
             sensor.name.clone(),
             sensor.kind.clone(),
-            sensor.status.to_lowercase(),
+            words(&sensor.status),
             sensor.selection.clone().or_else(|| sensor.function.clone()).unwrap_or_default(),
             sensor.last_evaluation_at.map(|at| at.to_string()).unwrap_or_default(),
             sensor.cursor.as_deref().map(shortened).unwrap_or_default(),
@@ -313,7 +267,7 @@ async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Resu
     }
     let mut rows = vec![
         ("kind", found.kind.clone()),
-        ("status", found.status.to_lowercase()),
+        ("status", words(&found.status)),
         ("defined by", found.origin.clone()),
         ("id", found.sensor_id.to_string()),
         ("state version", found.state_version.to_string()),
@@ -371,7 +325,7 @@ async fn evals(
         };
         vec![
             eval.evaluated_at.to_string(),
-            format!("{}{manual}", eval.status.to_lowercase().replace('_', " ")),
+            format!("{}{manual}", words(&eval.status)),
             eval.message_id.clone().unwrap_or_else(|| eval.trigger.clone()),
             told,
         ]
@@ -474,17 +428,18 @@ async fn push(
     named::told(&accepted, format, format_args!("message {id} to {sensor} {done}"))
 }
 
-async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Result<()> {
+async fn create(location: &Location, options: &Create, format: Format) -> anyhow::Result<()> {
+    let new = &options.named;
     let body = SensorBody {
         name: new.name.clone(),
         selection: new.selection.clone(),
-        push: new.push,
-        on: new.on.clone(),
-        all_of: new.all_of,
-        run_status: new.run_status.clone(),
-        verify: new.verify.body(),
+        push: options.push,
+        on: options.on.clone(),
+        all_of: options.all_of,
+        run_status: options.run_status.clone(),
+        verify: options.verify.body(),
         description: new.description.clone(),
-        tags: new.tags.iter().cloned().collect(),
+        tags: new.tags(),
         config: new.config.body()?,
         priority: new.priority,
         enabled: Some(!new.paused),
@@ -496,7 +451,7 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
 }
 
 async fn update(location: &Location, changes: &Update, format: Format) -> anyhow::Result<()> {
-    let name = &changes.which.sensor;
+    let name = &changes.named.which.name;
     named::redefine(location, name, format, async |client| {
         let known = client.sensor(name).await?;
         Ok(client.change_sensor(name, &changes.applied_to(&known)?).await?)
@@ -505,13 +460,13 @@ async fn update(location: &Location, changes: &Update, format: Format) -> anyhow
 }
 
 async fn change(location: &Location, which: &Which, turn: Turn, format: Format) -> anyhow::Result<()> {
-    let (sensor, expected) = (&which.sensor, which.expected_state_version);
+    let sensor = &which.name;
     let ask = async |client: &Client, body: &VersionBody| match turn {
         Turn::Pause => client.pause_sensor(sensor, body).await,
         Turn::Resume => client.resume_sensor(sensor, body).await,
         Turn::Remove => client.delete_sensor(sensor, body).await,
     };
-    named::turn(location, sensor, expected, turn, "is deleted; its evaluations stay", format, ask).await
+    named::turn(location, which, turn, "is deleted; its evaluations stay", format, ask).await
 }
 
 async fn reset_cursor(
@@ -520,7 +475,7 @@ async fn reset_cursor(
     cursor: Option<&str>,
     format: Format,
 ) -> anyhow::Result<()> {
-    let (sensor, expected_state_version) = (&which.sensor, which.expected_state_version);
+    let (sensor, expected_state_version) = (&which.name, which.expected_state_version);
     let body = ResetCursorBody {
         cursor: cursor.map(str::to_owned),
         expected_state_version,

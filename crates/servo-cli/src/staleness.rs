@@ -1,13 +1,14 @@
 //! `servo partition stale` and `servo why`: what is out of date, and what is to blame.
 
 use servo_api::client::ListOptions;
-use servo_api::views::{StalePartition, StaleTotals, WhyStale};
+use servo_api::views::{LastFailure, StalePartition, StaleTotals, WhyStale};
 use servo_core::AssetKey;
 
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
-use crate::output::{self, Format};
+use crate::output::{self, Format, words};
+use crate::style::harmless;
 
 /// Which stale partitions.
 #[derive(clap::Args)]
@@ -72,7 +73,7 @@ pub(crate) async fn list(location: &Location, options: &StaleOptions, format: Fo
         vec![
             stale.asset_key.to_string(),
             stale.partition.clone().unwrap_or_default(),
-            lower(&stale.reason),
+            words(&stale.reason),
             stale.stale_since.map(|since| since.to_string()).unwrap_or_default(),
             stale.why.clone(),
         ]
@@ -101,10 +102,21 @@ pub(crate) async fn why(location: &Location, options: &WhyOptions, format: Forma
 }
 
 fn tree(told: &WhyStale) {
-    output::line(format_args!("{}", told.sentence));
+    output::line(&told.sentence);
+    if let Some(failed) = &told.last_failure {
+        output::line(last_failure(failed));
+    }
     let Some(cause) = told.cause.as_ref().filter(|cause| !cause.because_of.is_empty()) else { return };
     output::line(format_args!("\n{}", named(cause)));
     branches(cause, "");
+}
+
+/// `the last attempt to make it failed at … in run_…: a check blocked it, …`.
+fn last_failure(failed: &LastFailure) -> String {
+    let run = failed.run_id.map(|run| format!(" in {run}")).unwrap_or_default();
+    let error =
+        failed.error.as_ref().map(|error| format!(": {}", harmless(&error.message))).unwrap_or_default();
+    format!("the last attempt to make it failed at {}{run}{error}", failed.at)
 }
 
 fn branches(of: &StalePartition, indent: &str) {
@@ -132,8 +144,4 @@ fn totals(totals: &StaleTotals) -> String {
     let parts = totals.each().into_iter().filter(|(_, count)| *count > 0);
     let parts: Vec<String> = parts.map(|(what, count)| format!("{count} {what}")).collect();
     format!("{} stale: {}", totals.total, parts.join(", "))
-}
-
-fn lower(name: &str) -> String {
-    name.to_lowercase().replace('_', " ")
 }

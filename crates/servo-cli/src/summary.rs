@@ -40,14 +40,6 @@ fn with_warnings(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| task.state == TaskState::Succeeded && task.checks_failed > 0)
 }
 
-/// A task as people type it: `namespace.name partition`.
-pub(crate) fn name(task: &TaskKey) -> String {
-    match task.partition() {
-        Some(partition) => format!("{} {partition}", task.asset()),
-        None => task.asset().to_string(),
-    }
-}
-
 /// Prints the summary of a run.
 pub(crate) fn print(run: &RunWithTasks, details: &Details) {
     let paint = Paint::for_stdout();
@@ -74,7 +66,7 @@ fn failure(task: &Task, detail: Option<&Detail>, paint: Paint) {
     output::line(format_args!(
         "{} {} failed{attempts}",
         paint.with(Style::Bad, "✗"),
-        paint.with(Style::Bold, &name(&task.task_key))
+        paint.with(Style::Bold, &task.task_key.subject())
     ));
     if let Some(error) = detail.and_then(|detail| detail.task.task.error.as_ref()).or(task.error.as_ref()) {
         let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();

@@ -152,6 +152,21 @@ impl TaskKey {
         (end > start).then(|| &self.canonical[start + 1..end - 1])
     }
 
+    /// The asset, and the partition if the task is for one, as people write them: `raw.flights 2025-01-15`.
+    ///
+    /// ```
+    /// use servo_core::TaskKey;
+    /// let key = TaskKey::parse("raw/flights[date=d:2025-01-15]:materialize")?;
+    /// assert_eq!(key.subject(), "raw.flights 2025-01-15");
+    /// # Ok::<(), servo_core::ParseError>(())
+    /// ```
+    pub fn subject(&self) -> String {
+        match self.partition() {
+            Some(partition) => format!("{} {partition}", self.asset()),
+            None => self.asset().to_string(),
+        }
+    }
+
     /// The operation of the task.
     pub fn operation(&self) -> Operation {
         self.operation

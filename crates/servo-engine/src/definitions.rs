@@ -218,17 +218,8 @@ impl Definitions {
 
     /// The names of dynamic partitions that assets have.
     pub fn dynamic_partitions(&self) -> BTreeSet<&str> {
-        let mut names = BTreeSet::new();
-        for def in self.assets.iter().filter_map(|asset| asset.def.partitions.as_ref()) {
-            let dims: Vec<&PartitionsDef> =
-                if let PartitionsDef::Multi { dims } = def { dims.values().collect() } else { vec![def] };
-            for def in dims {
-                if let PartitionsDef::Dynamic { name } = def {
-                    names.insert(name.as_str());
-                }
-            }
-        }
-        names
+        let defs = self.assets.iter().filter_map(|asset| asset.def.partitions.as_ref());
+        defs.flat_map(PartitionsDef::dynamic_names).collect()
     }
 
     /// The schedules, by name.

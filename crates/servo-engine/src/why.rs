@@ -52,8 +52,8 @@ pub enum WaitReason {
     /// It is in its queue, and no worker has taken it.
     Worker { queue: String },
     /// No worker serves its queue with the code that is deployed: so many serve it with other code, and so many tasks
-    /// wait since.
-    NoWorker { queue: String, outdated: u32, tasks: usize, since: Timestamp },
+    /// wait.
+    NoWorker { queue: String, outdated: u32, tasks: usize },
     /// Every slot of the workers of its queue is taken.
     Slots { queue: String, workers: u32, slots: u32 },
     /// As many tasks are in its queue, which calls its workers, as may be.
@@ -221,7 +221,7 @@ struct Queues<'a> {
     state: &'a State,
     index: &'a Index,
     capacities: Capacities<'a>,
-    waiting: BTreeMap<Arc<str>, (usize, Timestamp)>,
+    waiting: BTreeMap<Arc<str>, usize>,
 }
 
 impl<'a> Queues<'a> {
@@ -241,21 +241,15 @@ impl<'a> Queues<'a> {
         } else if workers > 0 {
             WaitReason::Slots { queue: name, workers, slots }
         } else {
-            let (tasks, since) = self.waiting(queue);
-            WaitReason::NoWorker { queue: name, outdated, tasks, since }
+            WaitReason::NoWorker { queue: name, outdated, tasks: self.waiting(queue) }
         })
     }
 
-    /// How many tasks wait for a queue, and since when.
-    fn waiting(&mut self, queue: &Arc<str>) -> (usize, Timestamp) {
-        let (state, index) = (self.state, self.index);
+    /// How many tasks wait for a queue.
+    fn waiting(&mut self, queue: &Arc<str>) -> usize {
+        let index = self.index;
         *self.waiting.entry(queue.clone()).or_insert_with(|| {
-            let keys = index.ready.iter().filter(|(lane, _)| lane.queue == *queue).flat_map(|(_, keys)| keys);
-            let since = keys.clone().filter_map(|key| {
-                let task = state.runs.get(&key.task.run)?.tasks.get(key.task.task as usize)?;
-                Some(task.ready_at.unwrap_or(task.transition_at))
-            });
-            (keys.count(), since.min().unwrap_or(state.head.last_event_at))
+            index.ready.iter().filter(|(lane, _)| lane.queue == *queue).map(|(_, keys)| keys.len()).sum()
         })
     }
 }
@@ -285,7 +279,8 @@ pub fn notices(state: &State, id: RunId) -> Vec<String> {
     for (queue, (tasks, since)) in unserved {
         let Capacity { workers, outdated, .. } = capacities.of(&queue);
         if state.settings.push_limit(&queue) == 0 && workers == 0 {
-            notices.push(WaitReason::NoWorker { queue: queue.to_string(), outdated, tasks, since }.text());
+            let reason = WaitReason::NoWorker { queue: queue.to_string(), outdated, tasks };
+            notices.push(format!("{} since {}", reason.text(), hour(since)));
         }
     }
     notices
@@ -293,7 +288,7 @@ pub fn notices(state: &State, id: RunId) -> Vec<String> {
 
 /// The first of some tasks, and how many more there are.
 fn named_tasks(first: &[TaskKey], count: usize) -> String {
-    let named: Vec<&str> = first.iter().map(TaskKey::as_str).collect();
+    let named: Vec<String> = first.iter().map(TaskKey::subject).collect();
     let more = count.saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", named.join(", "))
@@ -343,7 +338,7 @@ impl WaitReason {
                 format!("{scope} is paused by {by}{why}")
             }
             WaitReason::Worker { queue } => format!("no worker has taken it from queue {queue}"),
-            WaitReason::NoWorker { queue, outdated, tasks, since } => {
+            WaitReason::NoWorker { queue, outdated, tasks } => {
                 let tasks =
                     if *tasks == 1 { "1 task waits".to_owned() } else { format!("{tasks} tasks wait") };
                 let others = match outdated {
@@ -351,7 +346,7 @@ impl WaitReason {
                     1 => " with the code that is deployed (1 has other code)".to_owned(),
                     n => format!(" with the code that is deployed ({n} have other code)"),
                 };
-                format!("no worker serves queue {queue}{others}; {tasks} since {}", hour(*since))
+                format!("no worker serves queue {queue}{others}; {tasks}")
             }
             WaitReason::Slots { queue, workers, slots } => {
                 let whose =

@@ -69,12 +69,8 @@ pub(super) async fn define<C>(
 where
     ChangeNamed<C>: Command<Reply = Change>,
 {
-    let request = ChangeNamed { name, expected_state_version, change, caller: caller.clone() };
-    let work = async {
-        app.current_code().await?;
-        Ok(Accepted::from(app.workspace().change_named(request).await?))
-    };
-    app.once(caller, work, async |known| Ok(known.change().into())).await
+    let request = ChangeNamed { name, expected_state_version, change, caller };
+    change_after(app, app.current_code(), request).await
 }
 
 /// Changes one, once for each key of a request. Does not wait for code: what is broken can be paused.
@@ -88,7 +84,22 @@ pub(super) async fn change<C>(
 where
     ChangeNamed<C>: Command<Reply = Change>,
 {
-    let request = ChangeNamed { name, expected_state_version, change, caller: caller.clone() };
-    let work = async { Ok(Accepted::from(app.workspace().change_named(request).await?)) };
+    let request = ChangeNamed { name, expected_state_version, change, caller };
+    change_after(app, std::future::ready(Ok(())), request).await
+}
+
+async fn change_after<C>(
+    app: &Shared,
+    before: impl Future<Output = Result<(), Problem>>,
+    request: ChangeNamed<C>,
+) -> Result<Response<Body>, Problem>
+where
+    ChangeNamed<C>: Command<Reply = Change>,
+{
+    let caller = request.caller.clone();
+    let work = async {
+        before.await?;
+        Ok(Accepted::from(app.workspace().change_named(request).await?))
+    };
     app.once(caller, work, async |known| Ok(known.change().into())).await
 }

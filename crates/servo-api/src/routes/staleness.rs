@@ -6,9 +6,10 @@ use axum::extract::State;
 use serde::Deserialize;
 use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::selection::{EvaluateError, Selection};
-use servo_core::{AssetKey, PartitionKey, Timestamp};
-use servo_engine::RequestError;
+use servo_core::{AssetKey, PartitionKey, RunId, Timestamp};
+use servo_engine::rows::TaskRow;
 use servo_engine::staleness::{StaleReason, StaleView};
+use servo_engine::{AttemptOutcome, LastAttempt, RequestError};
 use utoipa::IntoParams;
 
 use super::assets::{key, partition, unknown};
@@ -17,7 +18,7 @@ use crate::app::Shared;
 use crate::extract::{Path, Query};
 use crate::pages::List;
 use crate::problem::{Code, Problem, Violation};
-use crate::views::{StalePartition, StalePartitions, StaleTotals, WhyStale};
+use crate::views::{Failure, LastFailure, StalePartition, StalePartitions, StaleTotals, WhyStale};
 
 /// Which stale partitions.
 #[derive(Deserialize, IntoParams)]
@@ -208,9 +209,52 @@ pub(super) async fn why(
             (StaleTotals::new(&sets), cause)
         });
         let (totals, cause) = found.unwrap_or_default();
-        Ok(explained(&asset, meant, partitions.is_some(), totals, cause, now))
+        let key = cause.as_ref().and_then(|cause| cause.partition_key.clone()).or_else(|| meant.clone());
+        let failed = failed_attempt(state, &asset, key);
+        Ok((explained(&asset, meant, partitions.is_some(), totals, cause, now), failed))
     });
-    found.await?.map(Answer)
+    let (mut explained, failed) = found.await??;
+    if let Some(failed) = failed {
+        explained.last_failure = Some(failed.with_its_error(&app, &explained.asset_key).await?);
+    }
+    Ok(Answer(explained))
+}
+
+/// The last attempt to make a partition, which failed.
+struct FailedAttempt {
+    partition: Option<PartitionKey>,
+    attempt: LastAttempt,
+}
+
+fn failed_attempt(
+    state: &servo_engine::State,
+    asset: &AssetKey,
+    partition: Option<PartitionKey>,
+) -> Option<FailedAttempt> {
+    let attempt = state.partition_status(asset, partition.as_ref())?.last_attempt();
+    (attempt.outcome == AttemptOutcome::Failed).then_some(FailedAttempt { partition, attempt })
+}
+
+impl FailedAttempt {
+    /// With the error of the task that was to make it, if its run is still kept.
+    async fn with_its_error(self, app: &Shared, asset: &AssetKey) -> Result<LastFailure, Problem> {
+        let Self { partition, attempt } = self;
+        let run = (attempt.run_id != RunId::NIL).then_some(attempt.run_id);
+        let tasks = match run {
+            Some(run) => app.workspace().run(run).await?.map(|detail| detail.tasks).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let is_it = |task: &&TaskRow| {
+            let makes = task.task_key.asset() == *asset || task.options.outputs.contains(asset);
+            makes && task.task_key.partition() == partition
+        };
+        let mut error =
+            tasks.iter().find(is_it).and_then(|task| task.error.as_ref()).map(|it| Failure::from(&***it));
+        if let Some(error) = &mut error {
+            error.traceback = None;
+        }
+        Ok(LastFailure { partition: partition.map(|it| it.to_string()), at: attempt.at, run_id: run, error })
+    }
 }
 
 fn explained(
@@ -234,5 +278,6 @@ fn explained(
         }
         (Some(reason), _, _) => reason.clone(),
     };
-    WhyStale { asset_key: asset.clone(), partition, stale: cause.is_some(), sentence, totals, cause }
+    let stale = cause.is_some();
+    WhyStale { asset_key: asset.clone(), partition, stale, sentence, totals, cause, last_failure: None }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
+use servo_core::{AssetKey, EventId, PartitionKey, RunId, Timestamp};
 use servo_engine::staleness::{Stale, StaleCause, StaleReason, StaleSets};
 use utoipa::ToSchema;
+
+use super::attempts::Failure;
 
 /// Number of stale partitions by reason: each is counted for the first that holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -118,6 +120,27 @@ pub struct WhyStale {
     /// The cause, with the causes behind it: of the newest stale partition unless one was asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<StalePartition>,
+    /// The last attempt to make it, if that failed: what there is is older, or there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
+}
+
+/// An attempt to make a partition that failed, and was the last one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastFailure {
+    /// The partition, as people write it; absent for an asset without partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// When it ended.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// Its run; absent if somebody marked the partition as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub run_id: Option<RunId>,
+    /// Its error, as far as it is still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
 }
 
 impl StaleTotals {

@@ -1,10 +1,12 @@
 //! Reports by callback URLs: the address is the credential, for one attempt and one kind of report, until it expires.
 
+use std::path::Path;
+
 use reqwest::Url;
 use serde_json::{Value, json};
 use servo_api::client::Client;
 use servo_api::{Code, callback_urls};
-use servo_core::{Clock, Timestamp};
+use servo_core::{Clock, RunId, Timestamp};
 use servo_engine::{RegisterWorker, Report, RunState, TaskState};
 use servo_queue::{
     CallbackError, CallbackUrl, CallbackUrls, CallbackVerb, Callbacks, Envelope, FinishedReply, Keyring,
@@ -65,6 +67,15 @@ fn urls_of(harness: &Harness, envelope: &Envelope, keys: &Keyring, expires_at: T
     callback_urls(keys, &format!("http://{}/", harness.address), &claims(envelope), expires_at)
 }
 
+/// A server that has called a registered worker for the first attempt of an asset's task.
+async fn called_for(root: &Path, setting: Setting, asset: &str) -> (Harness, RunId, Called) {
+    let harness = Harness::with(root, setting).await;
+    register(&harness, WORKER).await;
+    let run = harness.trigger(asset).await.run_id;
+    let called = Called::next(&harness).await;
+    (harness, run, called)
+}
+
 /// Asks without any credential but the address.
 async fn post(url: &str, body: &Value) -> Answer {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -84,10 +95,7 @@ fn body_of(verb: CallbackVerb) -> Value {
 #[tokio::test]
 async fn an_attempt_is_reported_at_its_callback_urls_without_any_other_credential() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), by_hand()).await;
-    register(&harness, WORKER).await;
-    let run = harness.trigger("raw.orders").await.run_id;
-    let called = Called::next(&harness).await;
+    let (harness, run, called) = called_for(root.path(), by_hand(), "raw.orders").await;
     let stranger = called.say(CallbackVerb::Started, &json!({ "worker_id": "stranger" })).await.problem();
     assert_eq!((stranger.status, stranger.code), (409, Code::UnknownWorker), "it has not registered");
     let started = called.say(CallbackVerb::Started, &body_of(CallbackVerb::Started)).await.accepted();
@@ -121,10 +129,7 @@ async fn an_attempt_is_reported_at_its_callback_urls_without_any_other_credentia
 #[tokio::test]
 async fn a_url_that_is_altered_anywhere_is_refused() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), by_hand()).await;
-    register(&harness, WORKER).await;
-    harness.trigger("raw.orders").await;
-    let called = Called::next(&harness).await;
+    let (harness, _, called) = called_for(root.path(), by_hand(), "raw.orders").await;
     let head = harness.head().await;
     let other_run = "run_aaaaaaaaaaaaaaaaaaaaaaaaaa";
     for verb in CallbackVerb::ALL {
@@ -177,10 +182,7 @@ async fn a_url_that_is_altered_anywhere_is_refused() {
 #[tokio::test]
 async fn a_url_that_has_expired_says_so_and_a_task_token_opens_none() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), by_hand()).await;
-    register(&harness, WORKER).await;
-    harness.trigger("raw.orders").await;
-    let called = Called::next(&harness).await;
+    let (harness, _, called) = called_for(root.path(), by_hand(), "raw.orders").await;
     let head = harness.head().await;
     let expired = urls_of(&harness, &called.envelope, &keys(), in_minutes(-1));
     for verb in CallbackVerb::ALL {
@@ -200,10 +202,7 @@ async fn a_url_that_has_expired_says_so_and_a_task_token_opens_none() {
 #[tokio::test]
 async fn urls_of_a_key_that_was_rotated_are_good_until_the_key_is_gone() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), by_hand()).await;
-    register(&harness, WORKER).await;
-    harness.trigger("raw.orders").await;
-    let called = Called::next(&harness).await;
+    let (harness, _, called) = called_for(root.path(), by_hand(), "raw.orders").await;
     let rotated = keys().rotated("newer", b"another key for tests");
     harness.api.keys.replace(&rotated);
     called.say(CallbackVerb::Started, &body_of(CallbackVerb::Started)).await.accepted();
@@ -222,10 +221,7 @@ async fn urls_of_a_key_that_was_rotated_are_good_until_the_key_is_gone() {
 #[tokio::test]
 async fn a_replayed_report_of_an_older_attempt_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), by_hand()).await;
-    register(&harness, WORKER).await;
-    let run = harness.trigger("shop.stubborn").await.run_id;
-    let first = Called::next(&harness).await;
+    let (harness, run, first) = called_for(root.path(), by_hand(), "shop.stubborn").await;
     first.say(CallbackVerb::Started, &body_of(CallbackVerb::Started)).await.accepted();
     let failure = json!({ "outcome": "FAILED", "error": { "code": "USER_CODE_EXCEPTION", "message": "no" } });
     first.say(CallbackVerb::Finished, &failure).await.accepted();
@@ -247,10 +243,8 @@ async fn a_replayed_report_of_an_older_attempt_changes_nothing() {
 #[tokio::test]
 async fn a_heartbeat_renews_urls_that_have_little_time_left() {
     let root = tempfile::tempdir().unwrap();
-    let harness = Harness::with(root.path(), Setting { worker_key: None, ..by_hand() }).await;
-    register(&harness, WORKER).await;
-    let run = harness.trigger("raw.orders").await.run_id;
-    let called = Called::next(&harness).await;
+    let setting = Setting { worker_key: None, ..by_hand() };
+    let (harness, run, called) = called_for(root.path(), setting, "raw.orders").await;
     let urls = urls_of(&harness, &called.envelope, &keys(), in_minutes(10));
     let credential = urls.to_credential();
     // A client that shows no credential of any other kind.

@@ -15,6 +15,7 @@ mod events;
 mod fresh_reads;
 mod freshness;
 mod idempotency;
+mod journeys;
 mod logs;
 mod matrix;
 mod oidc;

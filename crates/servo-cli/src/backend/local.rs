@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use servo_api::Api;
@@ -47,6 +48,8 @@ struct Running {
     server: Server,
     /// Runs that were active when the last process ended.
     before: Vec<RunId>,
+    /// Whether it was said that they go on.
+    has_told: AtomicBool,
 }
 
 impl Local {
@@ -121,7 +124,6 @@ impl Local {
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);
         }
-        say_what_else(&before);
         let started = async {
             session.deploy(location.caller()).await?;
             let (server, url, token) = Server::start(session.api()).await?;
@@ -130,7 +132,8 @@ impl Local {
         };
         match started.await {
             Ok((client, server)) => {
-                let running = Running { session, ownership, server, before };
+                let has_told = AtomicBool::new(false);
+                let running = Running { session, ownership, server, before, has_told };
                 Ok(Self { client, work: Work::Running(Box::new(running)) })
             }
             Err(error) => {
@@ -148,6 +151,13 @@ impl Backend for Local {
         &self.client
     }
 
+    fn tell_what_else(&self) {
+        if let Work::Running(running) = &self.work {
+            running.has_told.store(true, Ordering::Relaxed);
+            say_what_else(&running.before);
+        }
+    }
+
     fn may_end(&self) -> bool {
         false
     }
@@ -160,12 +170,13 @@ impl Backend for Local {
                 Ok(workspace.shutdown().await?)
             }
             Work::Running(running) => {
-                let Running { session, ownership, server, before } = *running;
+                let Running { session, ownership, server, before, has_told } = *running;
+                let has_told = has_told.into_inner();
                 drop(ownership);
                 server.stop().await?;
                 let unfinished = session.unfinished().await?;
                 session.close().await?;
-                for run in unfinished.iter().filter(|run| before.contains(run)) {
+                for run in unfinished.iter().filter(|run| has_told && before.contains(run)) {
                     eprintln!("{run} of before is not finished; go on with it: servo run watch {run}");
                 }
                 Ok(())

@@ -7,7 +7,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::output;
 use crate::style::{Paint, Style, harmless};
-use crate::summary;
 
 /// Prints the events of a workspace until it ends.
 pub(super) async fn print_events(workspace: Workspace) {
@@ -33,7 +32,7 @@ pub(super) async fn print_events(workspace: Workspace) {
                     .error
                     .as_ref()
                     .map(|error| format!(": {}", harmless(first_line(&error.message))));
-                let (task, attempt) = (summary::name(&finished.task_key), finished.attempt);
+                let (task, attempt) = (finished.task_key.subject(), finished.attempt);
                 let why = why.unwrap_or_default();
                 eprintln!("{} {task} attempt {attempt}{why}", paint.with(Style::Bad, "✗"));
             }

@@ -56,7 +56,9 @@ impl Pace {
     fn rest(&self) -> Option<Millis> {
         let left = self.total - self.done - self.failed - self.left_out - self.waiting_to_retry;
         let rate = self.rate().filter(|rate| *rate > 0 && left > 0)?;
-        Some(Millis::new(left as u64 * 1_000_000 / rate))
+        let rest = Millis::new(left as u64 * 1_000_000 / rate);
+        // The last ones take as long as they take.
+        (rest.get() >= 1_000).then_some(rest)
     }
 }
 

@@ -15,7 +15,6 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::style::{Paint, Style, harmless};
-use crate::summary::name;
 use crate::which::Which;
 
 /// Options of `servo run logs`.
@@ -193,7 +192,7 @@ impl Printer<'_> {
         if self.format == Format::Json {
             return output::json(&TaskErrorLine { task_key: self.task.clone(), error });
         }
-        let task = if self.is_named { format!("{}: ", name(&self.task)) } else { String::new() };
+        let task = if self.is_named { format!("{}: ", self.task.subject()) } else { String::new() };
         let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();
         let head = format!("{task}{}{kind}: {}", error.code.name(), harmless(&error.message));
         output::line(self.paint.with(Style::Bad, &head));
@@ -219,7 +218,7 @@ impl Printer<'_> {
         if self.format == Format::Json {
             return output::json(&TaskLogLine { task_key: self.task.clone(), line });
         }
-        let task = if self.is_named { format!("{} ", name(&self.task)) } else { String::new() };
+        let task = if self.is_named { format!("{} ", self.task.subject()) } else { String::new() };
         let mark = match line.stream {
             LogStream::Stdout => "│",
             LogStream::Stderr => "2│",

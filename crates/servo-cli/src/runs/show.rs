@@ -9,9 +9,8 @@ use super::told;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
-use crate::output::{self, Format};
+use crate::output::{self, Format, words};
 use crate::style::harmless;
-use crate::summary;
 use crate::which::Which;
 
 /// Options of `servo run show`.
@@ -57,13 +56,14 @@ pub(crate) fn print(found: &RunWithTasks, has_more: bool, format: Format) -> any
         return output::json(found);
     }
     let run = &found.run;
-    output::line(format_args!("{}  {} ({})", run.run_id, told::state(run), run.transition_reason));
+    output::line(format_args!("{}  {} ({})", run.run_id, told::state(run), words(run.transition_reason)));
     let partitions = match told::partitions(&run.partitions) {
         none if none.is_empty() => none,
         some => format!(" for {some}"),
     };
     output::line(format_args!("asked for {}{partitions}", told::asked(run)));
     let took = match output::span(run.started_at, run.finished_at) {
+        _ if run.state.is_terminal() && run.started_at.is_none() => "never began".to_owned(),
         running if running.is_empty() => "has not ended".to_owned(),
         took => format!("took {took}"),
     };
@@ -72,11 +72,13 @@ pub(crate) fn print(found: &RunWithTasks, has_more: bool, format: Format) -> any
         output::line("some tasks ran other code than was planned");
     }
     output::line("");
-    output::table(
-        &["task", "state", "why", "attempts", "took", "error"],
-        &[3, 4],
-        found.tasks.iter().map(row).collect(),
-    );
+    let rows: Vec<Vec<String>> = found.tasks.iter().map(row).collect();
+    let header = ["task", "state", "attempts", "took", "why", "error"];
+    // Of a run that went well there is nothing to say in the last ones.
+    let is_used = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+    let shown = (0..header.len()).rev().find(is_used).map_or(header.len(), |last| last + 1);
+    let rows = rows.into_iter().map(|mut row| row.drain(..shown).collect()).collect();
+    output::table(&header[..shown], &[2, 3], rows);
     if has_more {
         output::line("\nthere are more; ask with a higher --limit");
     }
@@ -84,20 +86,21 @@ pub(crate) fn print(found: &RunWithTasks, has_more: bool, format: Format) -> any
 }
 
 fn row(task: &Task) -> Vec<String> {
-    let why = match &task.caused_by {
-        Some(cause) => format!("{}: {}", task.transition_reason, summary::name(cause)),
-        None => task.transition_reason.to_string(),
+    let why = match (&task.caused_by, task.state) {
+        (Some(cause), _) => format!("{}: {}", words(task.transition_reason), cause.subject()),
+        (None, TaskState::Succeeded) => String::new(),
+        (None, _) => words(task.transition_reason),
     };
     let state = match task.checks_failed {
         0 => task.state.to_string(),
         failed => format!("{}, {failed} of {} checks failed", task.state, task.checks),
     };
     vec![
-        summary::name(&task.task_key),
+        task.task_key.subject(),
         state,
-        why,
         task.attempt.to_string(),
         output::span(task.started_at, task.finished_at),
+        why,
         task.error.as_ref().map(|error| harmless(&error.message).into_owned()).unwrap_or_default(),
     ]
 }

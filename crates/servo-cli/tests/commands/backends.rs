@@ -1,9 +1,8 @@
 //! Every command says the same in the same words, whether a server runs or not, and sees what the one before has done.
 
-use std::process::Output;
-
 use serde_json::Value;
 
+use crate::shown::shown;
 use crate::support::{Dev, Project};
 
 const SHOP: &str = r#"
@@ -163,7 +162,7 @@ const COMMANDS: &[&[&str]] = &[
     &["notification", "pause", "oncall", "--expected-state-version", "7"],
     &["notification", "resume", "oncall"],
     &["notification", "update", "missing.json"],
-    &["notification", "remove", "oncall"],
+    &["notification", "delete", "oncall"],
     &["notification", "history", "oncall"],
     &["notification", "show", "nothing"],
     &["materialize", "shop.broken"],
@@ -213,75 +212,6 @@ fn every_command_says_the_same_with_and_without_a_server() {
 fn newest(project: &Project) -> String {
     let runs = project.json(&["run", "list", "--json", "--limit", "1"]);
     runs["items"][0]["run_id"].as_str().unwrap_or_default().to_owned()
-}
-
-/// Exit code, stdout and stderr, without what differs between any two projects.
-fn shown(output: &Output) -> String {
-    let text = |bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
-        // That nothing ticks without a server is said only without one.
-        let lines = text.lines().filter(|line| !line.starts_with("note: no server")).map(|line| {
-            match serde_json::from_str::<Value>(line) {
-                Ok(mut value) if value.is_object() => {
-                    blot(&mut value);
-                    format!("{value:#}")
-                }
-                Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
-            }
-        });
-        // Tasks that run at the same time end in any order.
-        let mut lines: Vec<String> = lines.collect();
-        if lines.iter().any(|line| line.starts_with(['✓', '✗'])) {
-            lines.sort();
-        }
-        lines.join("\n")
-    };
-    format!(
-        "exit {}\n--- stdout\n{}\n--- stderr\n{}",
-        output.status.code().unwrap(),
-        text(&output.stdout),
-        text(&output.stderr)
-    )
-}
-
-/// Ids, times and figures that are never the same twice.
-fn word(word: &str) -> String {
-    let bare = word.trim_end_matches([',', '.', ':', ';']);
-    let is_time = bare.len() == 24 && bare.ends_with('Z') && bare.contains('T');
-    let is_id = ["run_", "manual:", "retry:", "request:"].iter().any(|prefix| bare.starts_with(prefix));
-    let is_ulid = bare.len() == 26 && bare.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
-    let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
-        && bare.ends_with('s')
-        && bare.chars().all(|c| c.is_ascii_digit() || ".dhms".contains(c));
-    let is_cursor = bare.len() > 40 && !bare.contains([':', '/']);
-    let is_uri = bare.starts_with("file://");
-    // A server deploys in the name of whoever started it.
-    let is_deployer = bare == "user:tester" || bare == "user:local";
-    if is_uri || is_time || is_id || is_ulid || is_span || is_cursor || is_deployer {
-        "[…]".to_owned()
-    } else {
-        word.to_owned()
-    }
-}
-
-fn blot(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                // Who was asked last, and what that took.
-                let differs = ["worker_id", "usage", "duration_ms", "next_cursor", "uri"];
-                let is_time = name == "at" || name.ends_with("_at");
-                let is_id = name.ends_with("_id") || name == "row_version";
-                if is_time || is_id || differs.contains(&name.as_str()) {
-                    *value = "[…]".into();
-                }
-                blot(value);
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(blot),
-        Value::String(text) => *text = text.split(' ').map(word).collect::<Vec<_>>().join(" "),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 #[test]

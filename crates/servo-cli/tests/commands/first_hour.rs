@@ -160,6 +160,46 @@ fn a_crash_is_tried_again_soon_and_told_of_when_it_happens() {
 }
 
 #[test]
+fn an_error_with_which_a_run_ends_is_told_once_and_in_words() {
+    let broken =
+        "@servo.asset(namespace=\"t\")\ndef broken() -> int:\n    raise ValueError(\"it is broken\")\n";
+    let project = Project::new(broken);
+    let output = project.servo(&["materialize", "t.broken"]);
+    let (summary, lines) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(summary.contains("USER_CODE_EXCEPTION ValueError: it is broken"), "{summary}");
+    assert!(!lines.contains("it is broken"), "{lines}");
+    let shown = project.good(&["run", "show", "latest"]);
+    for words in ["FAILED (tasks failed)", "execution failed"] {
+        assert!(shown.contains(words), "{words:?} is not in\n{shown}");
+    }
+}
+
+#[test]
+fn an_error_is_told_of_when_it_happens_if_the_run_goes_on() {
+    let code = r#"
+import pathlib, time
+
+@servo.asset(namespace="t")
+def broken() -> int:
+    raise ValueError("it is broken")
+
+@servo.asset(namespace="t")
+def patient() -> int:
+    while not pathlib.Path("open").exists():
+        time.sleep(0.02)
+    return 1
+"#;
+    let project = Project::new(code);
+    let mut command = project.command(&["materialize", "t.*", "--slots", "2"]);
+    let mut running = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let said = lines.next().unwrap().unwrap();
+    assert!(said.starts_with("✗ t.broken") && said.ends_with("ValueError: it is broken"), "{said}");
+    fs::write(project.path("open"), "").unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn nothing_is_tried_again_without_retries() {
     let project = Project::new(CRASHES);
     let told = project.bad(&["materialize", "t.fragile", "--no-retry"]);
@@ -233,6 +273,10 @@ def quick() -> int:
     until("two tasks are at work", || (began() == 2).then_some(()));
     killed.kill().unwrap();
     killed.wait().unwrap();
+    // A request that is refused is told why, and nothing else.
+    let refused = project.servo(&["materialize", "t.slow", "-p", "p99"]);
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.starts_with("error: partition p99 fits none of the selected assets"), "{told}");
     // The slow ones cannot end, so that this one would never begin behind them.
     let output = project.servo(&["materialize", "t.quick", "--slots", "2"]);
     let told = String::from_utf8_lossy(&output.stderr);

@@ -180,7 +180,7 @@ fn a_rule_is_created_tested_and_removed_without_a_server() {
     assert_eq!(shown["when"], serde_json::json!(["retries_exhausted"]));
     let late = project.bad(&["notification", "update", "rule.json", "--expected-state-version", "1"]);
     assert!(late.contains("somebody has changed it"), "{late}");
-    project.good(&["notification", "remove", "mine"]);
+    project.good(&["notification", "delete", "mine"]);
     let gone = project.bad(&["notification", "show", "mine"]);
     assert!(gone.contains("there is no notification rule mine"), "{gone}");
     let command = rule.replace(

@@ -12,6 +12,18 @@ use serde_json::Value;
 /// Timeout of everything here.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+/// The interpreter that `make setup` made.
+pub fn python() -> PathBuf {
+    let python = std::env::var_os("SERVO_TEST_PYTHON")
+        .map_or_else(|| repository().join(".venv/bin/python"), PathBuf::from);
+    assert!(python.is_file(), "{} is not there: run make setup", python.display());
+    python
+}
+
 /// A project in a directory of its own, with the state beside it.
 pub struct Project {
     pub root: tempfile::TempDir,
@@ -35,18 +47,14 @@ impl Project {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-        let python = std::env::var_os("SERVO_TEST_PYTHON")
-            .map_or_else(|| repository.join(".venv/bin/python"), PathBuf::from);
-        assert!(python.is_file(), "{} is not there: run make setup", python.display());
         let mut command = Command::new(env!("CARGO_BIN_EXE_servo"));
         command
             .args(arguments)
             .current_dir(self.root.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("SERVO_PYTHON", python)
-            .env("PYTHONPATH", repository.join("python/src"))
+            .env("SERVO_PYTHON", python())
+            .env("PYTHONPATH", repository().join("python/src"))
             .env("COLUMNS", "140")
             .env("USER", "tester")
             .stdin(Stdio::null());

@@ -76,6 +76,16 @@ pub enum PartitionsDef {
 }
 
 impl PartitionsDef {
+    /// The names of the dynamic partitions that it is made of.
+    pub fn dynamic_names(&self) -> impl Iterator<Item = &str> {
+        let dims: Vec<&Self> =
+            if let Self::Multi { dims } = self { dims.values().collect() } else { vec![self] };
+        dims.into_iter().filter_map(|def| {
+            let Self::Dynamic { name } = def else { return None };
+            Some(name.as_str())
+        })
+    }
+
     /// The partitions, or every problem of the definition.
     pub fn validate(&self) -> Result<Partitions, Problems> {
         let mut problems = Collector::of("partitions");

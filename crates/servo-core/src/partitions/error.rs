@@ -155,12 +155,12 @@ pub enum Reason {
         dim: String,
     },
     /// No partition there will ever be is at the time of the key.
-    #[error("no partition is at that time: the first is {first}, the last {last}")]
+    #[error("no partition is at that time: the first is {first}{}", .last.as_ref().map_or_else(String::new, |last| format!(", the last {last}")))]
     Apart {
         /// The first value.
         first: String,
-        /// The last value there will ever be.
-        last: String,
+        /// The last value there will ever be; none if they go on for ever.
+        last: Option<String>,
     },
     /// The text is not that of a key.
     #[error("{problem}; keys look like {example}")]

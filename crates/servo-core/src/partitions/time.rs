@@ -24,6 +24,8 @@ pub(super) struct Windows {
     grid: Grid,
     /// How many windows there can ever be.
     total: i64,
+    /// Whether the span says where they end.
+    has_end: bool,
     end_offset: i64,
     zone: Arc<Zone>,
 }
@@ -80,12 +82,18 @@ impl Windows {
             return None;
         }
         let zone = Zone::get(&span.timezone).ok()?;
-        Some(Self { grid, total: last + 1, end_offset: i64::from(span.end_offset), zone })
+        let (end_offset, has_end) = (i64::from(span.end_offset), span.end.is_some());
+        Some(Self { grid, total: last + 1, has_end, end_offset, zone })
     }
 
     /// How many there can ever be.
     pub(super) fn total(&self) -> u64 {
         self.total.unsigned_abs()
+    }
+
+    /// The last window there will ever be, unless they go on for ever.
+    pub(super) fn last(&self) -> Option<String> {
+        self.has_end.then(|| self.shown(self.total().saturating_sub(1)))
     }
 
     /// The zone whose clock the windows follow.

@@ -194,6 +194,10 @@ fn overlaps_are_clipped_later_or_nowhere() {
     assert_eq!(read, "2013-03-15 to 2013-03-31 (17)");
     let apart = "no partition is at that time: the first is 2013-03-15, the last 2013-06-10";
     assert_eq!(missing, [format!("no partition 2013-02-01: {apart}")]);
+    // Of days without an end it is not said when the calendar ends.
+    let open = Pair::new(&MappingDef::Time, &months, &daily(Span::new("2013-03-15")));
+    let apart_of_open = "no partition 2013-02-01: no partition is at that time: the first is 2013-03-15";
+    assert_eq!(open.reads("2013-02", FOREVER).1, [apart_of_open]);
     assert_eq!(pair.reads("2013-07", FOREVER).1, [format!("no partition 2013-07-01: {apart}")]);
     let (read, missing) = pair.reads("2013-04", time("2013-04-29T00:00:00Z"));
     assert_eq!(read, "2013-04-01 to 2013-04-28 (28)");

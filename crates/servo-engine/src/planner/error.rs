@@ -20,6 +20,14 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
+    /// What is selected has partitions, and there is none yet.
+    #[error("{asset} has no partitions yet{}", add_some(.keys.as_deref()))]
+    NoneYet {
+        /// The first asset.
+        asset: AssetKey,
+        /// The dynamic partitions that have no keys.
+        keys: Option<String>,
+    },
     /// Only what was never made is asked for, and everything was.
     #[error("nothing that {selection} selects is missing; leave out --missing to make it again")]
     NothingMissing {
@@ -136,10 +144,10 @@ pub struct MissingUpstream {
     pub reason: Reason,
 }
 
-/// `analytics/weekly[…]:materialize reads raw.flights 2012-12-31: the first partition is 2013-01-01`.
+/// `analytics.weekly 2013-01-05 reads raw.flights 2012-12-31: the first partition is 2013-01-01`.
 impl fmt::Display for MissingUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} reads {} {}: {}", self.task, self.upstream, self.partition, self.reason)
+        write!(f, "{} reads {} {}: {}", self.task.subject(), self.upstream, self.partition, self.reason)
     }
 }
 
@@ -157,6 +165,7 @@ impl PlanningError {
             PlanningError::NothingStale { waiting: Some(_), .. }
             | PlanningError::Unmatched(_)
             | PlanningError::NothingSelected { .. }
+            | PlanningError::NoneYet { .. }
             | PlanningError::NoChecks { .. }
             | PlanningError::NothingToCheck { .. }
             | PlanningError::ChecksOfMissing
@@ -171,6 +180,10 @@ impl PlanningError {
             | PlanningError::Plan(_) => None,
         }
     }
+}
+
+fn add_some(keys: Option<&str>) -> String {
+    keys.map_or_else(String::new, |keys| format!("; add some: servo partition add {keys} KEY"))
 }
 
 fn nothing_stale(selection: &str, waiting: Option<&AssetKey>) -> String {

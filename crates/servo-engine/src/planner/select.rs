@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::Operation;
-use servo_core::partitions::PartitionSet;
+use servo_core::partitions::{PartitionContext, PartitionSet};
 
 use super::asked::asked;
 use super::checks;
@@ -13,7 +13,7 @@ use super::meaning::{Evaluation, Meaning, Member, Why};
 use super::outside::Outside;
 use super::reach::Follower;
 use super::{PlanContext, PlanRequest, PlannedAsset, SkippedAsset};
-use crate::definitions::Definitions;
+use crate::definitions::{Asset, Definitions};
 
 /// The resolved selection of a request.
 pub(super) struct Selected {
@@ -74,6 +74,7 @@ pub(super) fn select(
         };
         meaning.retain(|asset, _| !is_left_out(*asset));
     }
+    let none_yet = meaning.keys().find_map(|asset| none_yet(definitions.asset(*asset), context.at));
     let mut skipped = Vec::new();
     if request.partitions.stale {
         skipped = narrow_to_stale(definitions, &mut meaning, context);
@@ -101,8 +102,15 @@ pub(super) fn select(
         true if request.partitions.failed => {
             Err(PlanningError::NothingFailed { selection: request.selection.to_string() })
         }
-        true => Err(nothing()),
+        true => Err(none_yet.unwrap_or_else(nothing)),
     }
+}
+
+/// Says so if an asset has partitions, and there is none yet.
+fn none_yet(asset: &Asset, at: PartitionContext<'_>) -> Option<PlanningError> {
+    asset.partitions.as_ref().filter(|partitions| partitions.count(at) == 0)?;
+    let keys = asset.def.partitions.as_ref().and_then(|def| def.dynamic_names().next()).map(str::to_owned);
+    Some(PlanningError::NoneYet { asset: asset.key.clone(), keys })
 }
 
 /// Leaves only what has to be made to be up to date; gives the rest.

@@ -18,7 +18,7 @@ use crate::controllers::backfills::context;
 use crate::definitions::Definitions;
 use crate::event::{BackfillTarget, FailureThreshold, KeyRange};
 use crate::lifecycle::BackfillState;
-use crate::planner::{self, PartitionChoice, PlanContext, PlanRequest, PlanningError};
+use crate::planner::{self, PartitionChoice, PlanContext, PlanRequest};
 use crate::principal::Caller;
 use crate::rows::BackfillChunkRow;
 use crate::state::{Backfill, State};
@@ -270,7 +270,10 @@ fn asked(
     };
     let targets = planner::targets(definitions, &wanted, &plan_context(state, at, u32::MAX))?;
     if targets.keys().all(|asset| definitions.asset(*asset).partitions.is_none()) {
-        return Err(RequestError::Planning(PlanningError::NoPartitions));
+        return Err(RequestError::Backfill(format!(
+            "nothing that {} selects has partitions; make it with servo materialize",
+            request.selection
+        )));
     }
     Ok(targets)
 }

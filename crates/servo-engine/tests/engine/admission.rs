@@ -300,10 +300,7 @@ fn every_reason_is_named_with_the_time_and_what_would_change_it() {
     };
     let worker = "worker: no worker has taken it from queue default \
                   (a worker with a free slot: servo worker --queue default)";
-    assert_eq!(
-        texts(&world),
-        [worker, "dependency: waits for t/a:materialize (the end of these tasks)", worker,]
-    );
+    assert_eq!(texts(&world), [worker, "dependency: waits for t.a (the end of these tasks)", worker,]);
     world.start("c").expect("starts");
     world.play("a", support::user_error());
     assert!(texts(&world)[0].starts_with("retry_wait: failed once, is tried again at 2025-01-15T00:0"));

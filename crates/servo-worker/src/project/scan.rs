@@ -156,6 +156,7 @@ impl Project {
         self.ask(&self.interpreter().map_err(StartError::from)?)?.understand()
     }
 
+    /// Asks an interpreter; one without the SDK says nothing.
     fn ask(&self, interpreter: &Path) -> Result<Answer, ScanError> {
         let python = interpreter.display().to_string();
         let mut command = Command::new(interpreter);
@@ -163,7 +164,7 @@ impl Project {
             command.env_remove(name);
         }
         let output = command
-            .args(["-m", "servo.scan", "--no-report", "--record", "--project"])
+            .args(["-c", SCAN, "--no-report", "--record", "--project"])
             .arg(self.root())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -181,6 +182,17 @@ impl Project {
         Answer::read(&output.stdout)
     }
 }
+
+/// `python -m servo.scan`, which says nothing where there is no such module: an error of our own follows.
+const SCAN: &str = "
+import importlib.util, runpy, sys
+try:
+    found = importlib.util.find_spec('servo.scan')
+except ImportError:
+    found = None
+if found is not None:
+    runpy.run_module('servo.scan', run_name='__main__', alter_sys=True)
+";
 
 /// Whether an interpreter has the SDK, seen from a directory.
 pub fn has_sdk(interpreter: &Path, directory: &Path) -> bool {

@@ -239,6 +239,7 @@ class WhyStale(Record):
     sentence: str
     totals: JSON
     cause: JSON | None
+    last_failure: JSON | None
 
 
 class Wiped(Accepted):

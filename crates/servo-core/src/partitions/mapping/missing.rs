@@ -92,7 +92,10 @@ fn missing(sides: &Sides<'_>, dimension: usize, kind: Kind, index: u64) -> Missi
         }
         Kind::Apart { source } => {
             let (name, down) = sides.down.get(source);
-            (text(name, value(down), &sides.down), Reason::Apart { first: first(), last: last() })
+            (
+                text(name, value(down), &sides.down),
+                Reason::Apart { first: first(), last: windows.and_then(|windows| windows.last()) },
+            )
         }
         Kind::Later => {
             let latest = up.count.checked_sub(1).map_or_else(|| "none".to_owned(), shown);
