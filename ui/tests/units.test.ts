@@ -11,7 +11,7 @@ import { causeHref } from "../src/assets/WhyStale";
 import { valueOf } from "../src/materialize/ConfigForm";
 import { closer, matching, namedPartition } from "../src/frame/partitions";
 import { bodyOf, NO_OPTIONS } from "../src/materialize/choice";
-import { bytes, duration, relative } from "../src/parts/format";
+import { bytes, duration, money, relative } from "../src/parts/format";
 import { changedIds } from "../src/parts/useFlashes";
 import { plain, spansOf } from "../src/runs/ansi";
 import { userLine } from "../src/runs/Failures";
@@ -85,6 +85,7 @@ test("times, sizes and lines are shown as people read them", () => {
   expect([relative("2026-01-01T11:56:00Z", now), relative("2026-01-01T14:00:00Z", now), relative("2026-01-01T11:59:58Z", now)]).toEqual(["4 min ago", "in 2 h", "just now"]);
   expect([duration(64_000), duration(320), duration(4200), duration(3_720_000)]).toEqual(["1m 04s", "320ms", "4.2s", "1h 02m"]);
   expect([bytes(999), bytes(12_345)]).toEqual(["999 B", "12.3 kB"]);
+  expect([money(0), money(4_200), money(12_300_000), money(1_012_300_000)]).toEqual(["$0.00", "$0.0042", "$12.30", "$1,012.30"]);
   expect(plain("\u001b[31mred\u001b[0m and \u001b]0;title\u0007plain")).toBe("red and plain");
 });
 
