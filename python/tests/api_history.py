@@ -288,6 +288,7 @@ def _runs(api: Api) -> list[str]:
     api.ask("cancel_run", {"reason": "not needed"}, run_id=slow)
     assert _ended(api, slow) == "CANCELLED"
     api.ask("list_runs")
+    api.ask("list_costs")
     return [first, failed, slow]
 
 

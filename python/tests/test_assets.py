@@ -393,6 +393,7 @@ def test_numbers_that_a_manifest_cannot_hold_are_refused_where_they_are_written(
         (lambda: servo.AssetSpec("a.b", priority=2**31), r"priority= takes an integer between"),
         (lambda: servo.Retry(max_attempts=-1), r"Retry\(max_attempts=\) takes an integer between 0"),
         (lambda: servo.Compute(cpu=-1), r"Compute\(cpu=\) takes thousandths of a core between 0"),
+        (lambda: servo.Compute(gpus=0), r"Compute\(gpus=\) takes an integer between 1"),
         (
             lambda: servo.DailyPartitions(start="2013-01-01", end_offset=2**31),
             r"end_offset= takes an integer",

@@ -76,6 +76,7 @@ describe("how it is asked for", () => {
 
   test("how long a backfill takes is told by what was before, or that nobody knows", () => {
     expect(estimateText({ estimated_seconds: 720, estimated_work_seconds: 3600 })).toBe("About 12m 00s, by what its tasks took before; 1h 00m of work in all.");
+    expect(estimateText({ estimated_seconds: 720, estimated_work_seconds: 3600, estimated_cost_micro_usd: 1_234_000 })).toBe("About 12m 00s, by what its tasks took before; 1h 00m of work in all, about $1.23.");
     expect(estimateText({})).toContain("not known");
   });
 });

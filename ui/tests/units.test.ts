@@ -11,7 +11,7 @@ import { causeHref } from "../src/assets/WhyStale";
 import { valueOf } from "../src/materialize/ConfigForm";
 import { closer, matching, namedPartition } from "../src/frame/partitions";
 import { bodyOf, NO_OPTIONS } from "../src/materialize/choice";
-import { bytes, chosen, duration, figure, relative } from "../src/parts/format";
+import { bytes, chosen, duration, figure, money, relative } from "../src/parts/format";
 import { changedIds } from "../src/parts/useFlashes";
 import { plain, spansOf } from "../src/runs/ansi";
 import { userLine } from "../src/runs/Failures";
@@ -87,6 +87,7 @@ test("times, sizes and lines are shown as people read them", () => {
   expect([chosen(30_000), chosen(120_000), chosen(5_400_000), chosen(93_600_000), chosen(604_800_000), chosen(500)]).toEqual(["30 s", "2 min", "1 h 30 min", "26 h", "7 d", "500 ms"]);
   expect([figure(17208.2), figure(1_234_567), figure(0.000123456), figure(1 / 3)]).toEqual(["17,208.2", "1,234,567", "0.000123456", "0.333333333"]);
   expect([bytes(999), bytes(12_345)]).toEqual(["999 B", "12.3 kB"]);
+  expect([money(0), money(4_200), money(12_300_000), money(1_012_300_000)]).toEqual(["$0.00", "$0.0042", "$12.30", "$1,012.30"]);
   expect(plain("\u001b[31mred\u001b[0m and \u001b]0;title\u0007plain")).toBe("red and plain");
 });
 

@@ -64,6 +64,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/runs/{run_id}/retry-now", Access::Needs(Permission::RunsRetry)),
     (Method::GET, "/api/v1/checks", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/conflicts", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/costs", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
     (

@@ -34,6 +34,7 @@ enum AssetRule {
 const RULES: &[(Method, &str, AssetRule)] = &[
     (Method::GET, "/api/v1/assets", AssetRule::Route),
     (Method::GET, "/api/v1/checks", AssetRule::Route),
+    (Method::GET, "/api/v1/costs", AssetRule::Route),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", AssetRule::Named),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions/summary", AssetRule::Named),
@@ -104,6 +105,14 @@ impl AssetLimit {
         }
     }
 
+    /// That there is no limit, for what is about more than some assets.
+    pub(crate) fn check_everything(&self) -> Result<(), Problem> {
+        match self {
+            Self::None => Ok(()),
+            Self::Only(only) => Err(only.whole_workspace()),
+        }
+    }
+
     /// That a run would be about these assets alone.
     pub(crate) async fn check_run(&self, app: &App, request: &RunRequest) -> Result<(), Problem> {
         let Self::Only(only) = self else { return Ok(()) };
@@ -151,6 +160,12 @@ impl OnlyAssets {
         Problem::new(Code::Forbidden, detail)
     }
 
+    fn whole_workspace(&self) -> Problem {
+        let detail =
+            format!("this key is good for {} alone; this is about the whole workspace", self.named());
+        Problem::new(Code::Forbidden, detail)
+    }
+
     fn named(&self) -> String {
         self.selections.join(" or ")
     }
@@ -193,9 +208,7 @@ pub(crate) async fn limited(
         }
         Some(AssetRule::Route) => {}
         None => {
-            let detail =
-                format!("this key is good for {} alone; this is about the whole workspace", only.named());
-            return Err(Problem::new(Code::Forbidden, detail));
+            return Err(only.whole_workspace());
         }
     }
     Ok(AssetLimit::Only(Arc::new(only)))

@@ -11,6 +11,7 @@ mod checks;
 mod code;
 mod conditions;
 mod conflicts;
+mod costs;
 mod deployment_history;
 mod deployments;
 mod evaluations;
@@ -123,6 +124,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(runs::retry_now))
         .routes(routes!(checks::list))
         .routes(routes!(conflicts::list))
+        .routes(routes!(costs::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show))

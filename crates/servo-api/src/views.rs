@@ -13,6 +13,7 @@ mod changes;
 mod checks;
 mod conditions;
 mod conflicts;
+mod costs;
 mod definition_diff;
 mod deployments;
 mod freshness;
@@ -66,6 +67,7 @@ pub use conditions::{
     Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
 };
 pub use conflicts::Conflict;
+pub use costs::{CostGroup, CostSum, Costs, CostsBy};
 pub use definition_diff::FieldChange;
 pub(crate) use definition_diff::{Fields, fields as differing_fields};
 pub use deployments::{

@@ -311,7 +311,9 @@ async fn preview(location: &Location, what: &What, format: Format) -> anyhow::Re
     let (first, tasks) = (shortened(&found.first_chunk_partitions), found.first_run_tasks);
     output::line(format_args!("the first chunk is {first}: {tasks} task{}", plural(tasks)));
     if let (Some(elapsed), Some(work)) = (found.estimated_seconds, found.estimated_work_seconds) {
-        output::line(format_args!("by the past it takes about {elapsed:.1} s, {work:.1} s of work"));
+        let cost = found.estimated_cost_micro_usd.map(|cost| format!(", and costs about {cost}"));
+        let cost = cost.unwrap_or_default();
+        output::line(format_args!("by the past it takes about {elapsed:.1} s, {work:.1} s of work{cost}"));
     }
     Ok(())
 }

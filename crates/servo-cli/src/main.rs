@@ -13,6 +13,7 @@ mod checks;
 mod completion;
 mod config;
 mod contexts;
+mod costs;
 mod demo;
 mod deploy;
 mod deployments;
@@ -193,6 +194,11 @@ enum Command {
         after_help = "Examples:\n  servo audit --action run --since 2026-01-05T00:00:00Z\n  servo audit --principal local --refused\n  servo audit --subject raw.orders --json"
     )]
     Audit(audit::Options),
+    /// Show what attempts cost, failed ones too: by asset, day or run.
+    #[command(
+        after_help = "Examples:\n  servo cost\n  servo cost 'group:ingest' --by day --since 2026-01-01T00:00:00Z\n  servo cost --by run --limit 5 --json"
+    )]
+    Cost(costs::Options),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
@@ -300,6 +306,7 @@ impl Command {
             Self::Queue(_) => "queue",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
+            Self::Cost(_) => "cost",
             Self::Reconcile(_) => "reconcile",
             Self::Sql(_) => "sql",
             Self::Doctor => "doctor",
@@ -387,6 +394,7 @@ fn main() -> ExitCode {
             Command::Audit(options) | Command::Admin(Admin::Audit(options)) => {
                 audit::run(&cli.location, &options, format).await
             }
+            Command::Cost(options) => costs::run(&cli.location, &options, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
             Command::Sql(options) => sql::run(&cli.location, &options, format).await,
             Command::Doctor => doctor::run(&cli.location, &zones, format).await,

@@ -2,8 +2,8 @@
 //!
 //! **Owns** what things are called ([`AssetKey`], [`PartitionKey`], [`TaskKey`], [`RunId`], [`EventId`] and its
 //! kin), the one text of a value ([`canonical`], [`Fingerprint`]), what time is ([`Timestamp`], [`Millis`],
-//! [`Clock`]), when schedules tick ([`cron`]), which partitions there are ([`partitions`]) and which assets are meant
-//! ([`selection`]).
+//! [`Clock`]), what money is ([`MicroUsd`]), when schedules tick ([`cron`]), which partitions there are ([`partitions`])
+//! and which assets are meant ([`selection`]).
 //!
 //! **Refuses** I/O, async, wall clocks, random numbers and floats. Time, ids and randomness are arguments; the
 //! `clippy.toml` of the crate enforces it.
@@ -38,6 +38,7 @@ pub mod cron;
 mod edit_distance;
 mod fingerprint;
 mod ids;
+mod money;
 mod names;
 mod parse_error;
 mod partition_key;
@@ -65,6 +66,7 @@ pub use ids::{
     AttemptId, BackfillId, EvaluationId, EventId, MaterializationId, PlanId, PutId, RuleId, ScheduleId,
     SensorId,
 };
+pub use money::{MicroUsd, NanoUsd};
 pub use names::{TenantId, WorkspaceId};
 pub use parse_error::ParseError;
 pub use partition_key::PartitionKey;

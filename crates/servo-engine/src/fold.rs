@@ -8,6 +8,7 @@ mod backfills;
 mod cancel;
 mod clock;
 pub(crate) mod conditions;
+mod costs;
 mod definitions;
 mod dispatch;
 mod expiry;

@@ -28,6 +28,7 @@ mod chunks;
 mod command;
 pub mod conditions;
 pub mod controllers;
+pub mod costs;
 mod decide;
 pub mod definitions;
 mod dep_sets;
@@ -93,7 +94,7 @@ pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
     ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, CancelCause, Checked, ConditionRequest,
-    ConditionState, Counts, Cursor, DailyRuns, Deadline, Defined, Definition, Deployment, Due, Edge,
+    ConditionState, Counts, Cursor, DailyRuns, Deadline, Defined, Definition, Deployment, Due, Edge, Effort,
     Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, Named, NamedMap, NewerEvent,
     NotificationRule, PackedStatuses, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
     PendingTick, RestoreError, RestoredStatuses, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems,

@@ -95,6 +95,9 @@ pub struct Usage {
     pub max_rss_bytes: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
+    /// Bytes that it sent out of the network of its worker, where somebody counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub network_egress_bytes: u64,
 }
 
 impl OutputReport {

@@ -39,6 +39,7 @@ mod schedules;
 mod sensors;
 mod settings;
 mod table;
+mod task_costs;
 mod tasks;
 mod timers;
 mod workers;
@@ -77,6 +78,7 @@ pub use settings::SettingRow;
 pub use table::{
     AppendedRow, Column, ColumnSink, ColumnSource, HistoryRow, HotRow, ReadFrom, Row, RowSource, WriteTo,
 };
+pub use task_costs::TaskCostRow;
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
 pub use workers::WorkerRow;
@@ -139,6 +141,7 @@ macro_rules! tables {
                 materializations: MaterializationRow,
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
+                task_costs: TaskCostRow,
                 removals: RemovalRow,
                 freshness_history: FreshnessHistoryRow,
                 definition_versions: DefinitionVersionRow,

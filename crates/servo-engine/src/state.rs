@@ -43,7 +43,7 @@ mod view;
 mod workers;
 
 pub use answers::ANSWER_WINDOW;
-pub use asset_states::{AssetState, Checked, FailedTask, Success};
+pub use asset_states::{AssetState, Checked, Effort, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
 pub use conditions::{ConditionRequest, ConditionState};
 pub use daily_runs::DailyRuns;
@@ -105,7 +105,7 @@ use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
     AuditRow, CheckResultRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
-    QuarantineRow, RunKeyConflictRow, SettingRow, WorkerRow,
+    QuarantineRow, RunKeyConflictRow, SettingRow, TaskCostRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -278,6 +278,11 @@ impl State {
     /// Results of checks that have not been taken by [`State::take_delta`] yet, oldest first.
     pub fn unwritten_checks(&self) -> impl DoubleEndedIterator<Item = &CheckResultRow> {
         self.changes.checks.iter()
+    }
+
+    /// What attempts cost that has not been taken by [`State::take_delta`] yet, oldest first.
+    pub fn unwritten_costs(&self) -> impl DoubleEndedIterator<Item = &TaskCostRow> {
+        self.changes.costs.iter()
     }
 
     /// Folds events that are in no log, for somebody who only reads: nobody has done what they say.

@@ -2,19 +2,20 @@
 
 use servo_core::{Millis, Timestamp};
 use servo_engine::rows::{
-    AuditRow, CheckResultRow, EdgeRow, Row, RunKeyConflictRow, RunRow, ScheduleTickRow, TaskRow,
+    AuditRow, CheckResultRow, EdgeRow, Row, RunKeyConflictRow, RunRow, ScheduleTickRow, TaskCostRow, TaskRow,
 };
 
 use crate::manifest::{FileRef, Manifest};
 
 /// The tables whose rows are kept for a time. Materializations, their inputs, run keys and deployments are kept for
 /// ever: what counts now refers to them.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     RunRow::TABLE,
     TaskRow::TABLE,
     EdgeRow::TABLE,
     ScheduleTickRow::TABLE,
     CheckResultRow::TABLE,
+    TaskCostRow::TABLE,
     AuditRow::TABLE,
     RunKeyConflictRow::TABLE,
 ];

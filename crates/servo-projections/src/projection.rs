@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servo_engine::rows::{
     AuditRow, DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow, RemovalRow,
-    Row as _,
+    Row as _, TaskCostRow,
 };
 use servo_engine::{HotRows, RestoredStatuses};
 use servo_store::{Blobs, Layout};
@@ -62,6 +62,11 @@ impl Projection {
 
     /// Every act there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn audit(&self) -> Result<Vec<AuditRow>, Error> {
+        self.whole().await
+    }
+
+    /// What every attempt cost there ever was, oldest file first. Reads all of history: for checks, not for pages.
+    pub async fn task_costs(&self) -> Result<Vec<TaskCostRow>, Error> {
         self.whole().await
     }
 

@@ -14,8 +14,8 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
-    PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId,
+    MicroUsd, Millis, PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
@@ -319,6 +319,10 @@ number_values! {
         u32::try_from(value).map_err(|_| format!("{value} does not fit in 32 bits without a sign"))
     };
     u64, UInt64Array, DataType::UInt64, |value| value, Ok;
+    // Amounts past nine trillion dollars turn negative for SQL and come back whole.
+    MicroUsd, Int64Array, DataType::Int64, |value: MicroUsd| value.get().cast_signed(), |value: i64| {
+        Ok::<_, String>(MicroUsd::new(value.cast_unsigned()))
+    };
     // Lengths past 292 million years turn negative for SQL and come back whole.
     Millis, Int64Array, DataType::Int64, |value: Millis| value.get().cast_signed(), |value: i64| {
         Ok::<_, String>(Millis::new(value.cast_unsigned()))

@@ -9,7 +9,7 @@ use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
     AuditRow, BackfillChunkRow, BackfillRow, CheckResultRow, ConditionEvaluationRow, DepSetRow, EdgeRow,
     MaterializationInputRow, NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow,
-    SensorEvalRow, TaskRow,
+    SensorEvalRow, TaskCostRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -51,6 +51,7 @@ pub(crate) struct InFlight {
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
     pub(crate) checks: Vec<CheckResultRow>,
+    pub(crate) costs: Vec<TaskCostRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
     pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) notifications: Vec<NotificationRow>,
@@ -85,6 +86,7 @@ impl FlushTracker {
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),
             checks: delta.appended.check_results.clone(),
+            costs: delta.appended.task_costs.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
             evals: delta.ended.sensor_evals.clone(),
             notifications: delta.ended.notifications.clone(),

@@ -14,6 +14,7 @@ mod clock_steps;
 mod committer;
 mod compaction;
 mod config;
+mod costs;
 mod data;
 mod deployments;
 mod effects;

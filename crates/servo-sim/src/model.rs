@@ -10,6 +10,7 @@ mod assets;
 mod automation;
 mod compare;
 mod conditions;
+mod costs;
 mod data;
 mod dispatched;
 mod follow;
@@ -33,6 +34,7 @@ mod workers;
 pub use assets::{Assets, Fares};
 pub use automation::{Automation, Backfill, Schedule};
 pub use conditions::{Condition, Conditions};
+pub use costs::Costs;
 pub use data::{AssetPartition, Data, LastAttempt, Made, Origin, Promotion, Status, Waiting};
 pub use freshness::{Fresh, Freshness};
 pub use log::{Batch, Event, Log};
@@ -113,6 +115,8 @@ pub struct Model {
     /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
     /// allowed.
     pub acts: BTreeMap<EventId, [String; 4]>,
+    /// What each attempt cost.
+    pub costs: Costs,
     /// Every event and its outcome.
     pub verdicts: Vec<(EventId, Verdict)>,
     /// Last batch.
@@ -150,6 +154,7 @@ impl Model {
             freshness: Freshness::new(),
             notifications: Notifications::default(),
             acts: BTreeMap::new(),
+            costs: Costs::new(),
             verdicts: Vec::new(),
             last_seq: 0,
             last_event: EventId::NIL,

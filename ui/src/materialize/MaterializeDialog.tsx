@@ -6,7 +6,7 @@ import { answer, api, once, RequestFailed, type Schemas } from "../api/client";
 import { assetQuery } from "../api/queries";
 import { useWhyNot } from "../parts/Act";
 import { Dialog } from "../parts/Dialog";
-import { count, dotted, duration, plural, runHref } from "../parts/format";
+import { count, dotted, duration, money, plural, runHref } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
 import { toast } from "../parts/toasts";
 import { useDebounced } from "../parts/useDebounced";
@@ -205,9 +205,10 @@ function BackfillView({ preview }: { preview: Schemas["BackfillPreview"] }) {
   );
 }
 
-/** How long it takes, by what tasks took before. */
-export function estimateText(preview: { estimated_seconds?: number | null; estimated_work_seconds?: number | null }): string {
+/** How long it takes and what it costs, by what tasks took before. */
+export function estimateText(preview: { estimated_seconds?: number | null; estimated_work_seconds?: number | null; estimated_cost_micro_usd?: number | null }): string {
   if (preview.estimated_seconds == null) return "How long it takes is not known: none of it was made before.";
   const work = preview.estimated_work_seconds == null ? "" : `; ${duration(preview.estimated_work_seconds * 1000)} of work in all`;
-  return `About ${duration(preview.estimated_seconds * 1000)}, by what its tasks took before${work}.`;
+  const cost = preview.estimated_cost_micro_usd == null || preview.estimated_cost_micro_usd === 0 ? "" : `, about ${money(preview.estimated_cost_micro_usd)}`;
+  return `About ${duration(preview.estimated_seconds * 1000)}, by what its tasks took before${work}${cost}.`;
 }

@@ -71,6 +71,13 @@ export function bytes(value: number): string {
   return `${(value / 1000 ** unit).toPrecision(3)} ${["B", "kB", "MB", "GB", "TB"][unit] ?? ""}`;
 }
 
+const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+/** `$1,012.30`, `$0.0042`: cents, and of less than one the two digits that matter. */
+export function money(microUsd: number): string {
+  const dollars = microUsd / 1_000_000;
+  return `$${dollars === 0 || dollars >= 0.01 ? cents.format(dollars) : dollars.toPrecision(2)}`;
+}
+
 const exact = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 /** The exact time in the viewer's zone and in UTC. */

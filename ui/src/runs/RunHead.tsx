@@ -6,7 +6,7 @@ import { answer, api, once } from "../api/client";
 import { materializeStore } from "../materialize/open";
 import { Act } from "../parts/Act";
 import { ActionDialog, ReasonField } from "../parts/ActionDialog";
-import { between, exactly, plural, runHref } from "../parts/format";
+import { between, exactly, money, plural, runHref } from "../parts/format";
 import { State } from "../parts/State";
 import { Ago, useNow } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
@@ -97,6 +97,7 @@ export function RunHead({ run }: { run: Run }) {
           {isOver ? "took" : "for"} {between(run.started_at ?? run.created_at, run.finished_at ?? undefined, now)}
         </span>
         <span>{tasksText(run)}</span>
+        {run.cost_micro_usd === undefined || run.cost_micro_usd === 0 ? null : <span title="What its attempts cost that have ended, failed ones too">{money(run.cost_micro_usd)}</span>}
         {(run.checks_failed ?? 0) > 0 ? <span style={{ color: "var(--blocked)" }}>{plural(run.checks_failed ?? 0, "check")} failed</span> : null}
         <span className="muted">
           {source.href === undefined ? source.text : <Link href={source.href}>{source.text}</Link>}, <Ago at={run.created_at} />

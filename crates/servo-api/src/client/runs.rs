@@ -5,7 +5,7 @@ use servo_core::RunId;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, RetryNowBody, Run, RunBody, Task,
+    Accepted, AcceptedRun, CancelBody, Conflict, Costs, Plan, RetryBody, RetryNowBody, Run, RunBody, Task,
     TaskDetail,
 };
 
@@ -34,6 +34,11 @@ impl Client {
     /// Requests that were refused because of their run key, the newest first.
     pub async fn conflicts(&self, options: &ListOptions) -> Result<Page<Conflict>, ClientError> {
         self.get(&["conflicts"], &options.query("state")).await
+    }
+
+    /// What attempts cost, by group: a page of them and the total.
+    pub async fn costs(&self, options: &ListOptions) -> Result<Costs, ClientError> {
+        self.get(&["costs"], &options.query("by")).await
     }
 
     /// Tasks of a run, by key.

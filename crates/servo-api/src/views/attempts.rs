@@ -72,6 +72,13 @@ pub struct Usage {
     pub max_rss_bytes: u64,
     pub bytes_read: u64,
     pub bytes_written: u64,
+    /// Bytes that it sent out of the network of its worker, if somebody counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub network_egress_bytes: u64,
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl From<&TaskError> for Failure {
@@ -96,6 +103,7 @@ impl From<servo_engine::outputs::Usage> for Usage {
             max_rss_bytes: usage.max_rss_bytes,
             bytes_read: usage.bytes_read,
             bytes_written: usage.bytes_written,
+            network_egress_bytes: usage.network_egress_bytes,
         }
     }
 }

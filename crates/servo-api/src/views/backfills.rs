@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use servo_core::{AssetKey, BackfillId, RunId, Timestamp};
+use servo_core::{AssetKey, BackfillId, MicroUsd, RunId, Timestamp};
 use servo_engine::event::{self, FailureThreshold};
 use servo_engine::requests::{BackfillRequest, DEFAULT_CHUNK_SIZE, DEFAULT_CONCURRENT_RUNS};
 use servo_engine::rows::BackfillChunkRow;
@@ -140,6 +140,10 @@ pub struct BackfillPreview {
     /// Time until the last of them has ended, with as many at once as the request and the workers allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_seconds: Option<f64>,
+    /// What all its tasks together cost, by those of the past, in millionths of a US dollar; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    pub estimated_cost_micro_usd: Option<MicroUsd>,
     pub targets: Vec<BackfillTarget>,
 }
 
@@ -319,6 +323,7 @@ impl BackfillPreview {
             first_run_tasks: found.first_run_tasks as u64,
             estimated_work_seconds: found.estimate.map(|it| it.work.get() as f64 / 1_000.0),
             estimated_seconds: found.estimate.map(|it| it.elapsed.get() as f64 / 1_000.0),
+            estimated_cost_micro_usd: found.estimate.map(|it| it.cost),
             targets: found.targets.iter().map(BackfillTarget::from).collect(),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Millis, Operation, PlanId, RunId, Timestamp};
+use servo_core::{EventId, MicroUsd, Millis, Operation, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
 use servo_engine::{RunSource, RunState, RunTransitionReason, State};
 use utoipa::ToSchema;
@@ -59,6 +59,10 @@ pub struct Run {
     /// Failed checks of severity error and above, and checks that raised, of all its attempts: the run is flagged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
+    /// What its attempts cost that have ended, in millionths of a US dollar.
+    #[serde(default)]
+    #[schema(value_type = u64)]
+    pub cost_micro_usd: MicroUsd,
     /// Sentences for people, such as about queues that no worker serves. Only where one run is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -119,6 +123,7 @@ impl From<RunRow> for Run {
             tasks_skipped: row.tasks_skipped,
             tasks_cancelled: row.tasks_cancelled,
             checks_failed: row.checks_failed,
+            cost_micro_usd: row.cost_micro_usd.unwrap_or_default(),
             notices: Vec::new(),
             code_changed: row.code_changed,
             timeout_ms: row.timeout,

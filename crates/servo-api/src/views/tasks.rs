@@ -1,7 +1,7 @@
 //! Tasks of runs.
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AttemptId, EventId, MaterializationId, RunId, TaskKey, Timestamp, cloud_task_id};
+use servo_core::{AttemptId, EventId, MaterializationId, MicroUsd, RunId, TaskKey, Timestamp, cloud_task_id};
 use servo_engine::rows::TaskRow;
 use servo_engine::{TaskState, TransitionReason};
 use utoipa::ToSchema;
@@ -86,6 +86,10 @@ pub struct Task {
     /// How many of them did not pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
+    /// What its attempts cost that have ended, in millionths of a US dollar.
+    #[serde(default)]
+    #[schema(value_type = u64)]
+    pub cost_micro_usd: MicroUsd,
     /// The outcome a worker reported after the task had been cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OutcomeName>)]
@@ -181,6 +185,7 @@ impl From<TaskRow> for Task {
             error: row.error.as_ref().map(|error| Failure::from(&***error)),
             checks,
             checks_failed,
+            cost_micro_usd: row.cost_micro_usd.unwrap_or_default(),
             late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
             past_attempts: Attempt::past_in_brief(row.past_attempts.as_ref().map_or(&[], |past| past)),

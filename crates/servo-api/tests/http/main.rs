@@ -9,6 +9,7 @@ mod backfills;
 mod callback_urls;
 mod called_workers;
 mod checks;
+mod costs;
 mod deployments;
 mod description;
 mod events;

@@ -68,6 +68,7 @@ pub(crate) fn print(found: &RunWithTasks, has_more: bool, format: Format) -> any
         took => format!("took {took}"),
     };
     output::line(format_args!("{}, at {}, {took}, key {}", told::source(run), run.created_at, run.run_key));
+    output::line(format_args!("its attempts that have ended cost {}", run.cost_micro_usd));
     if run.code_changed {
         output::line("some tasks ran other code than was planned");
     }

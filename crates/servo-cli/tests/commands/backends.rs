@@ -102,6 +102,10 @@ const COMMANDS: &[&[&str]] = &[
     &["automation", "history", "shop.report"],
     &["run", "conflicts"],
     &["run", "show", "{run}"],
+    &["cost", "--by", "day"],
+    &["cost", "raw.orders", "--by", "asset"],
+    &["cost", "raw.ordrs"],
+    &["cost", "--since", "2011-01-01T00:00:00Z"],
     &["run", "show", "latest", "--state", "failed"],
     // No id begins like this.
     &["run", "show", "0"],

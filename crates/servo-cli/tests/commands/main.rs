@@ -7,6 +7,7 @@ mod backfills;
 mod calls;
 mod checks;
 mod contexts;
+mod costs;
 mod execution;
 mod expiry;
 mod facts;

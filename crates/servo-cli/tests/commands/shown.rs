@@ -49,9 +49,10 @@ fn word(word: &str) -> String {
         && bare.chars().all(|c| c.is_ascii_digit() || ".dhms".contains(c));
     let is_cursor = bare.len() > 40 && !bare.contains([':', '/']);
     let is_uri = bare.starts_with("file://");
+    let is_cost = bare.starts_with('$');
     // A server deploys in the name of whoever started it.
     let is_deployer = bare == "user:tester" || bare == "user:local";
-    if is_uri || is_time || is_id || is_ulid || is_span || is_cursor || is_deployer {
+    if is_uri || is_cost || is_time || is_id || is_ulid || is_span || is_cursor || is_deployer {
         "[…]".to_owned()
     } else {
         word.to_owned()
@@ -63,10 +64,21 @@ fn blot(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 // Who was asked last, and what that took.
-                let differs = ["worker_id", "usage", "duration_ms", "next_cursor", "uri"];
+                let differs = [
+                    "worker_id",
+                    "usage",
+                    "duration_ms",
+                    "next_cursor",
+                    "uri",
+                    "cpu_ms",
+                    "memory_mb_ms",
+                    "since",
+                    "until",
+                ];
                 let is_time = name == "at" || name.ends_with("_at");
                 let is_id = name.ends_with("_id") || name == "row_version";
-                if is_time || is_id || differs.contains(&name.as_str()) {
+                let is_cost = name.ends_with("cost_micro_usd");
+                if is_cost || is_time || is_id || differs.contains(&name.as_str()) {
                     *value = "[…]".into();
                 }
                 blot(value);

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use servo_core::{Millis, to_canonical_string};
 
-use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
+use super::manifest::{
+    AssetDef, CheckDef, CheckKind, Compute, Location, MANIFEST_VERSION, Manifest, ResourceDef,
+};
 use super::problem::{self, Report};
 use super::{MAX_ASSETS, automation, conditions};
 use crate::retry::RetryPolicy;
@@ -62,12 +64,11 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
             automation::check_cron(cron, freshness.timezone.as_deref(), &mut about);
         }
     }
-    if asset
-        .compute
-        .as_ref()
-        .is_some_and(|compute| compute.cpu_millicores == Some(0) || compute.memory_bytes == Some(0))
-    {
-        about.add("compute asks for nothing", "leave cpu= or memory= out instead of 0");
+    let asks_for_nothing = |compute: &Compute| {
+        compute.cpu_millicores == Some(0) || compute.memory_bytes == Some(0) || compute.gpus == Some(0)
+    };
+    if asset.compute.as_ref().is_some_and(asks_for_nothing) {
+        about.add("compute asks for nothing", "leave cpu=, memory= or gpus= out instead of 0");
     }
     if asset.single_call && asset.partitions.is_none() {
         about.add(

@@ -260,6 +260,8 @@ pub struct Compute {
     pub cpu_millicores: Option<u64>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gpus: Option<u32>,
 }
 
 /// The degree to which a task is isolated from others.

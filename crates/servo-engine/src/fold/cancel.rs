@@ -1,7 +1,7 @@
 //! Cancellation (ADR-052): what has not begun is cancelled at once, what a worker holds is cancelled through the
 //! worker, and what a silent worker holds can be forced.
 
-use super::{Applied, At, Ignored, outputs, propagate};
+use super::{Applied, At, Ignored, costs, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, TaskState, TransitionReason};
 use crate::principal::Principal;
@@ -47,13 +47,20 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
         let Some(reason) = ends_now(subject, reason, silent_since) else { continue };
         let abandoned = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
         let attempt = subject.attempt;
+        let charge = abandoned.and_then(|_| costs::charge(state, at, subject));
         state.change_task(run, task, at.id, |task| {
             if task.outbox_status() == Some(OutboxStatus::Pending) {
                 task.set_outbox(OutboxStatus::Failed);
             }
             task.cancel_timer();
+            if let Some(charge) = charge {
+                charge.add_to(task);
+            }
             task.enter(Rest::Cancelled, reason, at.time);
         });
+        if let Some(charge) = charge {
+            charge.record(state, at, run, task);
+        }
         if let Some(attempt_id) = abandoned {
             outputs::discard(state, run, task, attempt, attempt_id);
         }

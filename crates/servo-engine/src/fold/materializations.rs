@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
+use servo_core::{
+    AssetKey, AttemptId, EventId, MaterializationId, MicroUsd, Operation, PartitionKey, RunId, TaskKey,
+};
 
 use super::outputs::output_of;
 use super::{At, conditions, incidents, sensors};
@@ -16,7 +18,7 @@ use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
 use crate::rows::{Json, JsonTexts, MaterializationInputRow, MaterializationRow};
 use crate::state::{
-    ContentDigest, FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task,
+    ContentDigest, Effort, FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task,
 };
 
 /// A task ended for good.
@@ -39,6 +41,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let partition = task.key.partition();
     let voided = task.voided.clone();
     let took = task.started_at().map(|started| at.time.since(started));
+    let cost = task.cost;
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,
         task_key: task.key.clone(),
@@ -60,7 +63,9 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         let latest =
             made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
         if let Some(took) = took {
-            state.asset_states.took(&asset, at.id, took);
+            // What a task costs is counted with the asset of its key, which is the first.
+            let cost = if position == 0 { cost } else { MicroUsd::ZERO };
+            state.asset_states.took(&asset, at.id, Effort { took, cost });
         }
         record(state, asset, partition.clone(), latest.as_ref(), last);
     }

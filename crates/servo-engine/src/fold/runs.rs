@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use servo_core::MicroUsd;
+
 use super::{Applied, At, Ignored, backfills, requests, schedules};
 use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
@@ -39,6 +41,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             deployment: 0,
             code_changed: false,
             checks_failed: 0,
+            cost: MicroUsd::ZERO,
             state: RunState::Pending,
             reason: RunTransitionReason::Created,
             source: payload.source.clone(),

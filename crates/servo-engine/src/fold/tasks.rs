@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, incidents, materializations, outputs, propagate, retention};
+use super::{Applied, At, Ignored, costs, incidents, materializations, outputs, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -146,12 +146,16 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     let cancel_reason =
         owner.cancel.as_ref().filter(|_| !is_promoted_late).map(|cancel| cancel.cause.reason_of_tasks());
     let max_interruptions = state.settings.max_interruptions;
+    let charge = costs::charge(state, at, &owner.tasks[position as usize]);
     let mut ended = false;
     let mut wasted = None;
     let mut counted = None;
     let mut failed = false;
     let mut end_reason = None;
     state.change_task(run, position, at.id, |task| {
+        if let Some(charge) = charge {
+            charge.add_to(task);
+        }
         // What nobody began has stored nothing.
         let is_wasted = match &end {
             End::Succeeded(_) => cancel_reason.is_some(),
@@ -218,6 +222,9 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             task.remember_attempt(at.time, end_reason.unwrap_or(task.reason));
         }
     });
+    if let Some(charge) = charge {
+        charge.record(state, at, run, position);
+    }
     if failed {
         materializations::attempt_failed(state, at, run, position);
     }

@@ -1,6 +1,6 @@
 //! Table `asset_states`.
 
-use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, MicroUsd, Millis, PartitionKey, RunId, Timestamp};
 
 use super::Json;
 use super::table::table;
@@ -34,8 +34,9 @@ table! {
         /// Whether all checks passed when they last ran.
         last_check_passed: Option<bool>;
         last_gating_decision: Option<GatingDecision>;
-        /// The events that ended the newest attempts that made it, and how long those ran, in milliseconds; oldest first.
-        durations: Json<Vec<(EventId, Millis)>>;
+        /// The newest tasks that made it, oldest first: the event that ended each, how long its last attempt ran in
+        /// milliseconds, and what all its attempts cost in micro-USD.
+        efforts: Json<Vec<(EventId, Millis, MicroUsd)>>;
         /// The newest event of all.
         row_version: EventId, unique;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
+use servo_core::{EventId, MicroUsd, Millis, PlanId, RunId, Timestamp};
 
 use super::table::table;
 use super::{Json, JsonTexts};
@@ -44,6 +44,8 @@ table! {
         code_changed: bool;
         /// Failed checks of severity error and above, and checks that raised, of all its attempts.
         checks_failed: u32;
+        /// What its attempts cost that have ended; absent if that is nothing.
+        cost_micro_usd: Option<MicroUsd>;
         state: RunState;
         transition_reason: RunTransitionReason;
         /// Kind of the source.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, MicroUsd, RunId, TaskKey, Timestamp};
 
 use super::table::table;
 use super::{Json, Name};
@@ -76,6 +76,8 @@ table! {
         outputs: Option<Json<Arc<[OutputReport]>>>, unique;
         /// Resource usage of the newest attempt.
         usage: Option<Json<Usage>>, unique;
+        /// What its attempts cost that have ended; absent if that is nothing.
+        cost_micro_usd: Option<MicroUsd>;
         /// The attempts that ended without ending it, oldest first.
         past_attempts: Option<Json<Vec<PastAttempt>>>;
         row_version: EventId, unique;

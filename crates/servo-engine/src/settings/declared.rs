@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::Millis;
+use servo_core::{Millis, NanoUsd};
 
 use super::{Setting, SettingUnit};
 
@@ -60,6 +60,18 @@ impl Figure for Millis {
 
     fn of(number: u64) -> Self {
         Millis::new(number)
+    }
+}
+
+impl Figure for NanoUsd {
+    const UNIT: SettingUnit = SettingUnit::NanoUsd;
+
+    fn number(self) -> Option<u64> {
+        Some(self.get())
+    }
+
+    fn of(number: u64) -> Self {
+        NanoUsd::new(number)
     }
 }
 
@@ -163,6 +175,8 @@ const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+/// A price of a thousand dollars: more is a mistake in the unit.
+const DEAREST: u64 = 1_000_000_000_000;
 const LONGEST_KEPT: u64 = 36_600 * DAY;
 
 settings! {
@@ -224,7 +238,7 @@ settings! {
     keep_superseded_versions: u32 = 1, 0 => MAX_LIMIT;
     /// How long a quarantined output waits for review before it is rejected; 0 waits for ever.
     keep_quarantined: Millis = Millis::from_hours(90 * 24), 0 => LONGEST_KEPT;
-    /// How long rows of ended runs, results of checks and the audit stay in the tables; 0 keeps them for ever.
+    /// How long rows of ended runs, results of checks, costs and the audit stay in the tables; 0 keeps them for ever.
     keep_history: Millis = Millis::ZERO, 0 => LONGEST_KEPT;
     /// How many batches the ledger keeps behind the tables; 0 keeps all of them.
     keep_ledger_batches: usize = 0, 0 => 1_000 * MAX_LIMIT;
@@ -232,6 +246,16 @@ settings! {
     notify_private_addresses: u32 = 0, 0 => 1;
     /// How long tasks may wait for a queue that no worker serves before that is told.
     queue_without_worker_after: Millis = Millis::from_minutes(2), SECOND => DAY;
+    /// Price of a second of one processor, in billionths of a US dollar.
+    nano_usd_per_cpu_second: NanoUsd = NanoUsd::new(24_000), 0 => DEAREST;
+    /// Price of a gigabyte (10⁹ bytes) of memory for a second, in billionths of a US dollar.
+    nano_usd_per_memory_gb_second: NanoUsd = NanoUsd::new(2_500), 0 => DEAREST;
+    /// Price of a second of one graphics processor, in billionths of a US dollar.
+    nano_usd_per_gpu_second: NanoUsd = NanoUsd::new(350_000), 0 => DEAREST;
+    /// Price of a gigabyte (10⁹ bytes) that is read or written, in billionths of a US dollar.
+    nano_usd_per_storage_gb: NanoUsd = NanoUsd::new(20_000_000), 0 => DEAREST;
+    /// Price of a gigabyte (10⁹ bytes) that leaves the network of a worker, in billionths of a US dollar.
+    nano_usd_per_egress_gb: NanoUsd = NanoUsd::new(120_000_000), 0 => DEAREST;
     families {
         /// Tasks of a pool dispatched or running at once, by the name that assets give it with `pool=`.
         pools: "pool.";

@@ -12,6 +12,8 @@ pub enum SettingUnit {
     Count,
     /// Milliseconds; people write `30s`, `5m` or `7d`.
     Duration,
+    /// A price in billionths of a US dollar, a whole number.
+    NanoUsd,
 }
 
 /// A value as somebody wrote it: a number, or a text with a unit.
@@ -37,10 +39,16 @@ impl SettingUnit {
     /// The number that a value means.
     pub(super) fn read(self, value: &SettingValue) -> Result<u64, String> {
         match (self, value) {
-            (SettingUnit::Count | SettingUnit::Duration, SettingValue::Number(number)) => Ok(*number),
+            (
+                SettingUnit::Count | SettingUnit::Duration | SettingUnit::NanoUsd,
+                SettingValue::Number(number),
+            ) => Ok(*number),
             (SettingUnit::Count, SettingValue::Text(text)) => {
                 text.parse().map_err(|_| "it is a whole number, such as 100".to_owned())
             }
+            (SettingUnit::NanoUsd, SettingValue::Text(text)) => text.parse().map_err(|_| {
+                "it is a whole number of billionths of a US dollar: 24000 is $0.000024".to_owned()
+            }),
             (SettingUnit::Duration, SettingValue::Text(text)) => {
                 text.parse::<Millis>().map(Millis::get).map_err(|error| error.problem)
             }
@@ -50,7 +58,7 @@ impl SettingUnit {
     /// The number as people write it.
     pub fn show(self, number: u64) -> String {
         match self {
-            SettingUnit::Count => number.to_string(),
+            SettingUnit::Count | SettingUnit::NanoUsd => number.to_string(),
             SettingUnit::Duration => Millis::new(number).to_string(),
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, MicroUsd, Millis, PartitionKey, RunId, Timestamp};
 
 use super::shared::SharedMap;
 use crate::lifecycle::GatingDecision;
@@ -13,8 +13,8 @@ use crate::rows::{AssetStateRow, Json};
 
 /// Most failures that are counted.
 const MAX_FAILURES: usize = 100;
-/// Number of durations that are kept.
-const MAX_DURATIONS: usize = 16;
+/// Number of tasks whose duration and cost are kept.
+const MAX_EFFORTS: usize = 16;
 
 /// A task of an asset that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,15 @@ pub struct Checked {
     pub decision: GatingDecision,
 }
 
+/// What a task took that made an asset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// How long the attempt ran that succeeded.
+    pub took: Millis,
+    /// What all attempts of the task cost; nothing where that is counted with another asset of the task.
+    pub cost: MicroUsd,
+}
+
 /// How an asset fares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AssetState {
@@ -54,8 +63,8 @@ pub struct AssetState {
     check: Option<Checked>,
     /// The newest failures after the last success.
     failures: BTreeSet<EventId>,
-    /// How long the attempts ran that made it, by the event that ended them.
-    durations: Vec<(EventId, Millis)>,
+    /// What the newest tasks took that made it, by the event that ended them, oldest first.
+    efforts: Vec<(EventId, Effort)>,
     /// The event that gave it a name which another row was removed under; its row is newer than that.
     renamed: Option<EventId>,
 }
@@ -83,19 +92,24 @@ impl AssetState {
 
     /// How long the newest attempts ran that made it, oldest first; at most 16.
     pub fn durations(&self) -> impl ExactSizeIterator<Item = Millis> {
-        self.durations.iter().map(|(_, duration)| *duration)
+        self.efforts.iter().map(|(_, effort)| effort.took)
     }
 
-    fn took(&mut self, event_id: EventId, duration: Millis) {
-        match self.durations.binary_search_by_key(&event_id, |(event, _)| *event) {
-            Ok(at) => self.durations[at].1 = duration,
+    /// What the newest tasks took that made it, oldest first; at most 16.
+    pub fn efforts(&self) -> impl ExactSizeIterator<Item = Effort> {
+        self.efforts.iter().map(|(_, effort)| *effort)
+    }
+
+    fn took(&mut self, event_id: EventId, effort: Effort) {
+        match self.efforts.binary_search_by_key(&event_id, |(event, _)| *event) {
+            Ok(at) => self.efforts[at].1 = effort,
             // Older than all that are kept.
-            Err(0) if self.durations.len() >= MAX_DURATIONS => {}
-            Err(at) if self.durations.len() >= MAX_DURATIONS => {
-                self.durations.remove(0);
-                self.durations.insert(at - 1, (event_id, duration));
+            Err(0) if self.efforts.len() >= MAX_EFFORTS => {}
+            Err(at) if self.efforts.len() >= MAX_EFFORTS => {
+                self.efforts.remove(0);
+                self.efforts.insert(at - 1, (event_id, effort));
             }
-            Err(at) => self.durations.insert(at, (event_id, duration)),
+            Err(at) => self.efforts.insert(at, (event_id, effort)),
         }
     }
 
@@ -140,9 +154,9 @@ impl AssetStates {
         self.change(asset, |state| state.succeeded(success));
     }
 
-    /// Notes how long the attempt ran that made an asset.
-    pub(crate) fn took(&mut self, asset: &AssetKey, event_id: EventId, duration: Millis) {
-        self.change(asset, |state| state.took(event_id, duration));
+    /// Notes what the task took that made an asset.
+    pub(crate) fn took(&mut self, asset: &AssetKey, event_id: EventId, effort: Effort) {
+        self.change(asset, |state| state.took(event_id, effort));
     }
 
     pub(crate) fn failed(&mut self, asset: &AssetKey, failure: FailedTask) {
@@ -204,7 +218,9 @@ fn row(asset: &AssetKey, state: &AssetState) -> AssetStateRow {
         last_check_event_id: check.map(|it| it.event_id),
         last_check_passed: check.map(|it| it.passed),
         last_gating_decision: check.map(|it| it.decision),
-        durations: Json(state.durations.clone()),
+        efforts: Json(
+            state.efforts.iter().map(|(event, effort)| (*event, effort.took, effort.cost)).collect(),
+        ),
         row_version: events.into_iter().chain([state.renamed]).flatten().max().unwrap_or(EventId::NIL),
     }
 }
@@ -225,7 +241,12 @@ fn restored(row: AssetStateRow) -> AssetState {
         failure: failure.map(|((event_id, at), run_id)| FailedTask { event_id, at, run_id }),
         check: check.map(|(((event_id, at), passed), decision)| Checked { event_id, at, passed, decision }),
         failures: row.failure_event_ids.0.into_iter().collect(),
-        durations: row.durations.0,
+        efforts: row
+            .efforts
+            .0
+            .into_iter()
+            .map(|(event, took, cost)| (event, Effort { took, cost }))
+            .collect(),
         renamed: Some(row.row_version),
     }
 }
@@ -246,7 +267,7 @@ mod tests {
             let (event_id, run_id, at) = (event(*number), RunId::from_u128(1), Timestamp::from_millis(1));
             if *succeeded {
                 state.succeeded(Success { event_id, at, run_id, partition: None, materialization_id: None });
-                state.took(event_id, Millis::new(*number));
+                state.took(event_id, Effort { took: Millis::new(*number), cost: MicroUsd::new(*number) });
             } else {
                 state.failed(FailedTask { event_id, at, run_id });
             }
@@ -283,7 +304,7 @@ mod tests {
         let mut states = AssetStates::default();
         let (run_id, at) = (RunId::from_u128(1), Timestamp::from_millis(1));
         states.failed(&asset, FailedTask { event_id: event(7), at, run_id });
-        states.took(&asset, event(5), Millis::new(1_200));
+        states.took(&asset, event(5), Effort { took: Millis::new(1_200), cost: MicroUsd::new(77) });
         states.checked(
             &asset,
             Checked { event_id: event(9), at, passed: false, decision: GatingDecision::Warn },

@@ -16,7 +16,7 @@ use crate::event::TimerKind;
 use crate::rows::{
     AppendedRows, AuditRow, BackfillChunkRow, BackfillRow, CheckResultRow, ConditionEvaluationRow,
     DeploymentRow, MaterializationInputRow, NotificationRow, RunKeyConflictRow, ScheduleTickRow,
-    SensorEvalRow,
+    SensorEvalRow, TaskCostRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -105,6 +105,8 @@ pub(crate) struct Changes {
     pub(crate) inputs: SharedVec<MaterializationInputRow>,
     /// Those of table `check_results`, as above.
     pub(crate) checks: SharedVec<CheckResultRow>,
+    /// Those of table `task_costs`, as above.
+    pub(crate) costs: SharedVec<TaskCostRow>,
     /// Runs that ended since a step last asked.
     pub(super) just_ended: Vec<RunId>,
     /// Facts that conditions have not been evaluated with.
@@ -167,8 +169,8 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts, lineage and results of checks
-    /// that are not in the tables yet.
+    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts, lineage, results of
+    /// checks and costs that are not in the tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self {
             ended: self.ended.clone(),
@@ -182,6 +184,7 @@ impl Changes {
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),
             checks: self.checks.clone(),
+            costs: self.costs.clone(),
             ..Self::default()
         }
     }

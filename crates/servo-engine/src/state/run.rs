@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use servo_core::{EventId, Fingerprint, Millis, Operation, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{EventId, Fingerprint, MicroUsd, Millis, Operation, PlanId, RunId, TaskKey, Timestamp};
 
 use super::Task;
 use super::shared::{SharedItems, SharedVec};
@@ -191,6 +191,8 @@ pub struct Run {
     pub code_changed: bool,
     /// Failed checks of severity error and above, and checks that raised, of all its attempts.
     pub checks_failed: u32,
+    /// What its attempts cost that have ended.
+    pub cost: MicroUsd,
     /// Where it is.
     pub state: RunState,
     /// Why it is there.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{Fingerprint, Operation, cloud_task_id, dispatch_id, timer_id};
+use servo_core::{Fingerprint, MicroUsd, Operation, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
@@ -17,6 +17,11 @@ use crate::rows::{Delta, DepSetRow, EdgeRow, Json, Name, OutboxRow, RunRow, Task
 /// Name of the queue a task goes to unless it names another.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
 
+/// A cost as rows have it: most that is not at work has none.
+fn stored(cost: MicroUsd) -> Option<MicroUsd> {
+    (!cost.is_zero()).then_some(cost)
+}
+
 pub(super) fn run_row(run: &Run) -> RunRow {
     RunRow {
         run_id: run.id,
@@ -28,6 +33,7 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         deployment_number: run.deployment,
         code_changed: run.code_changed,
         checks_failed: run.checks_failed,
+        cost_micro_usd: stored(run.cost),
         state: run.state,
         transition_reason: run.reason,
         source_type: run.source.kind().to_owned(),
@@ -102,6 +108,7 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         materialization_id: task.materialization,
         outputs: (!task.outputs.is_empty()).then(|| Json(task.outputs.clone())),
         usage: task.usage.map(Json),
+        cost_micro_usd: stored(task.cost),
         past_attempts: (!task.past_attempts.is_empty()).then(|| Json(task.past_attempts.clone())),
         row_version: task.row_version(),
     }
@@ -260,6 +267,7 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         deployment: row.deployment_number,
         code_changed: row.code_changed,
         checks_failed: row.checks_failed,
+        cost: row.cost_micro_usd.unwrap_or_default(),
         state: row.state,
         reason: row.transition_reason,
         source: row.source.0,
@@ -343,6 +351,7 @@ pub(super) fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
     task.materialization = row.materialization_id;
     task.outputs = row.outputs.map(|outputs| outputs.0).unwrap_or_default();
     task.usage = row.usage.map(|usage| usage.0);
+    task.cost = row.cost_micro_usd.unwrap_or_default();
     task.past_attempts = row.past_attempts.map(|past| past.0).unwrap_or_default();
     Ok(task)
 }

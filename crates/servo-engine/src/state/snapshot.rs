@@ -344,6 +344,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             audit: changes.audit.into_vec(),
             materialization_inputs: changes.inputs.into_vec(),
             check_results: changes.checks.into_vec(),
+            task_costs: changes.costs.into_vec(),
             ..changes.appended
         },
     };

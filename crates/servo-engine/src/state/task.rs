@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, Operation, TaskKey, Timestamp};
+use servo_core::{
+    AssetKey, AttemptId, EventId, MaterializationId, MicroUsd, Millis, Operation, TaskKey, Timestamp,
+};
 
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::failure::TaskError;
@@ -171,6 +173,8 @@ pub struct Task {
     pub outputs: Arc<[OutputReport]>,
     /// The resource usage of that attempt.
     pub usage: Option<Usage>,
+    /// What its attempts cost that have ended.
+    pub cost: MicroUsd,
     /// The attempts that ended without ending it, oldest first: all but the newest one, and that one too while it waits
     /// for the next.
     pub past_attempts: Vec<PastAttempt>,
@@ -230,6 +234,7 @@ impl Task {
             materialization: None,
             outputs: Arc::default(),
             usage: None,
+            cost: MicroUsd::ZERO,
             past_attempts: Vec::new(),
             outbox: None,
             timer: None,

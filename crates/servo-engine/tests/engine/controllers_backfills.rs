@@ -11,6 +11,7 @@ use servo_core::{AssetKey, BackfillId, PartitionKey, PartitionsDef, TaskKey};
 use servo_engine::controllers::backfills;
 use servo_engine::definitions::{AssetDef, DepDef};
 use servo_engine::event::{BackfillChunkPlanned, FailureThreshold, KeyList};
+use servo_engine::outputs::Usage;
 use servo_engine::planner::PartitionChoice;
 use servo_engine::requests::{self, BackfillRequest, PlanBasis};
 use servo_engine::{
@@ -294,6 +295,10 @@ fn chunks_beyond_the_runs_of_a_day_wait_for_the_next_one() {
     replays(&world);
 }
 
+fn half_a_second_of_work() -> Report {
+    Report { usage: Some(Usage { cpu_ms: 500, ..Usage::default() }), ..Report::succeeded() }
+}
+
 #[test]
 fn a_preview_says_how_long_it_takes_by_how_long_it_took() {
     let mut world = month();
@@ -305,12 +310,13 @@ fn a_preview_says_how_long_it_takes_by_how_long_it_took() {
     for attempt in open(&world) {
         world.ask(Input::Started(attempt.clone(), "w".into())).expect("begun");
         world.wait(3);
-        world.ask(Input::Finished(attempt, Report::succeeded())).expect("ended");
+        world.ask(Input::Finished(attempt, half_a_second_of_work())).expect("ended");
     }
     assert!(backfill(&world, id).state.is_terminal());
     let estimate = preview(&world, BackfillRequest { chunk_size: 5, ..all("t.a") }).expect("by the past");
     assert_eq!((estimate.work.get(), estimate.from_tasks), (90_000, 2), "30 days of 3 seconds each");
     assert_eq!(estimate.elapsed.get(), 9_000, "10 at once: 2 runs of 5");
+    assert_eq!(estimate.cost.get(), 30 * 12, "half a second of a processor each");
 }
 
 #[test]
@@ -321,13 +327,14 @@ fn a_preview_knows_how_long_it_took_when_the_runs_have_left_memory() {
     for attempt in open(&world) {
         world.ask(Input::Started(attempt.clone(), "w".into())).expect("begun");
         world.wait(3);
-        world.ask(Input::Finished(attempt, Report::succeeded())).expect("ended");
+        world.ask(Input::Finished(attempt, half_a_second_of_work())).expect("ended");
     }
     assert_eq!(world.state().runs().count(), 0, "it has more tasks than may stay");
     let asked = BackfillRequest { chunk_size: 5, ..all("t.a") };
     let found = requests::preview_backfill(world.state(), &asked, world.now).expect("it can be made");
     let estimate = found.estimate.expect("durations stay with the asset");
     assert_eq!((estimate.work.get(), estimate.elapsed.get(), estimate.from_tasks), (90_000, 9_000, 2));
+    assert_eq!(estimate.cost.get(), 30 * 12, "and so do costs");
 }
 
 #[test]

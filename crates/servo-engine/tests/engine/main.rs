@@ -22,6 +22,7 @@ mod controllers_sensors;
 mod controllers_timers;
 mod controllers_twice;
 mod corpus;
+mod costs;
 mod definitions;
 mod dep_sets;
 mod deployments;

@@ -69,7 +69,7 @@ fn what_changes_nothing_is_no_event_and_a_second_copy_of_a_change_is_ignored() {
 fn bad_values_are_refused_with_name_value_and_bounds_and_nothing_changes() {
     let mut world = World::new(Settings::default());
     type Pairs = &'static [(&'static str, &'static str)];
-    let cases: [(Pairs, &[&str], &str); 9] = [
+    let cases: [(Pairs, &[&str], &str); 12] = [
         (
             &[("max_concurent_tasks", "1")],
             &[],
@@ -82,6 +82,21 @@ fn bad_values_are_refused_with_name_value_and_bounds_and_nothing_changes() {
         (&[("max_concurrent_tasks", "many")], &[], "cannot be \"many\": it is a whole number, such as 100"),
         (&[("heartbeat_timeout", "60")], &[], "heartbeat_timeout cannot be \"60\": expected a unit"),
         (&[("heartbeat_timeout", "2d")], &[], "heartbeat_timeout cannot be 2d; it is from 5s to 1d"),
+        (
+            &[("nano_usd_per_cpu_second", "-1")],
+            &[],
+            "nano_usd_per_cpu_second cannot be \"-1\": it is a whole number of billionths of a US dollar",
+        ),
+        (
+            &[("nano_usd_per_gpu_second", "0.00035")],
+            &[],
+            "cannot be \"0.00035\": it is a whole number of billionths of a US dollar: 24000 is $0.000024",
+        ),
+        (
+            &[("nano_usd_per_storage_gb", "20000000000000")],
+            &[],
+            "nano_usd_per_storage_gb cannot be 20000000000000; it is from 0 to 1000000000000",
+        ),
         (&[("recent_runs", "1")], &["recent_runs"], "setting recent_runs is to be set and unset"),
     ];
     for (set, unset, message) in cases {

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
-    PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId,
+    MicroUsd, Millis, PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::conditions::TraceNode;
 use servo_engine::definitions::Condition;
@@ -202,6 +202,7 @@ made! {
         (None, 0) => "long ".repeat(2_000),
         (None, _) => format!("{}{}", from.pick(&TEXTS), from.pick(&TEXTS)),
     };
+    MicroUsd: |from| MicroUsd::new(from.pick(&[0, 1, i64::MAX as u64, u64::MAX]));
     Millis: |from| Millis::new(from.pick(&[0, 1, i64::MAX as u64, u64::MAX]));
     Timestamp: |from| match from.below(6) {
         0 => Timestamp::MIN,
@@ -304,6 +305,7 @@ made! {
         max_rss_bytes: from.make(),
         bytes_read: from.make(),
         bytes_written: from.make(),
+        network_egress_bytes: from.make(),
     };
     JsonTexts: |from| JsonTexts::new(from.make());
     CheckReport: |from| CheckReport {
@@ -523,6 +525,12 @@ impl<T: Make> Make for Arc<[T]> {
 impl<A: Make, B: Make> Make for (A, B) {
     fn make(from: &Generator) -> Self {
         (A::make(from), B::make(from))
+    }
+}
+
+impl<A: Make, B: Make, C: Make> Make for (A, B, C) {
+    fn make(from: &Generator) -> Self {
+        (A::make(from), B::make(from), C::make(from))
     }
 }
 

@@ -90,6 +90,7 @@ impl Model {
         });
         let expected = self.acts.iter().map(|(event, act)| (*event, act.clone()));
         found.same_keys("audit", &acts.collect(), &expected.collect());
+        self.compare_costs(&mut found, &tables.costs);
         let removed = tables.removals.iter();
         let removed =
             removed.map(|row| (row.asset_key.canonical().to_owned(), row.materialization_id.to_string()));
@@ -200,6 +201,8 @@ impl Model {
         found.compare(&about, "failed tasks", row.tasks_failed, count(TaskIs::Failed));
         found.compare(&about, "skipped tasks", row.tasks_skipped, count(TaskIs::Skipped));
         found.compare(&about, "cancelled tasks", row.tasks_cancelled, count(TaskIs::Cancelled));
+        let cost = row.cost_micro_usd.map_or(0, |cost| cost.get());
+        found.compare(&about, "what it cost", cost, run.cost);
         let keys = |tasks: &mut dyn Iterator<Item = &str>| tasks.map(str::to_owned).collect::<Vec<_>>();
         let rows = keys(&mut tasks.iter().map(|row| row.task_key.as_str()));
         found.compare(&about, "its tasks", rows, keys(&mut run.tasks.iter().map(|task| task.key.as_str())));

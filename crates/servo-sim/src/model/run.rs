@@ -93,6 +93,8 @@ pub struct Run {
     /// The event that stopped it, and whether that was its timeout.
     pub stopped: Option<(EventId, bool)>,
     pub tasks: Vec<Task>,
+    /// What its attempts cost that have ended.
+    pub cost: u64,
     /// Whether an engine still holds it.
     pub is_in_memory: bool,
 }
@@ -138,6 +140,10 @@ pub struct Task {
     /// The outcome of a report that came too late.
     pub late: Option<String>,
     pub materialization: Option<String>,
+    /// What it declares to need.
+    pub compute: Value,
+    /// The attempt that leads the call of the newest one, if it is called with others.
+    pub led_by: Option<String>,
     /// The provenance of the newest attempt.
     pub dispatched: Dispatched,
     /// Assets that were wiped since the newest attempt was dispatched.
@@ -191,6 +197,8 @@ impl Task {
             ended_by: None,
             late: None,
             materialization: None,
+            compute: spec.get("compute").cloned().unwrap_or_default(),
+            led_by: None,
             dispatched: Dispatched::default(),
             voided: BTreeSet::new(),
         })

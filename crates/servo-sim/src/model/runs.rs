@@ -38,6 +38,7 @@ impl Model {
             plan: None,
             is: RunIs::Pending,
             started_at: None,
+            cost: 0,
             finished_at: None,
             ended_by: None,
             timeout: event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new),
@@ -125,7 +126,8 @@ impl Model {
         let run = &mut self.runs[index];
         run.is = RunIs::Cancelling;
         run.stopped = run.stopped.or(Some((event.id, timed_out)));
-        for task in &mut run.tasks {
+        let mut abandoned = Vec::new();
+        for (position, task) in run.tasks.iter_mut().enumerate() {
             let ends = match task.is {
                 TaskIs::Planned | TaskIs::Blocked | TaskIs::Ready | TaskIs::RetryWait => true,
                 TaskIs::Dispatched => silent_since.is_some(),
@@ -133,9 +135,11 @@ impl Model {
                 TaskIs::Skipped | TaskIs::Cancelled | TaskIs::Failed | TaskIs::Succeeded => false,
             };
             if ends {
+                abandoned.extend((task.is == TaskIs::Running).then_some(position));
                 task.becomes(TaskIs::Cancelled, event);
             }
         }
+        abandoned.into_iter().for_each(|position| self.charge((index, position), event));
         self.settle(index, event);
     }
 

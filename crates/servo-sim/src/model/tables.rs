@@ -1,7 +1,7 @@
 //! The tables as plain rows, all of them.
 
 use servo_engine::HotRows;
-use servo_engine::rows::{AuditRow, MaterializationRow, RemovalRow, RunRow, TaskRow};
+use servo_engine::rows::{AuditRow, MaterializationRow, RemovalRow, RunRow, TaskCostRow, TaskRow};
 use servo_projections::{Error, Projection, RunFilter};
 
 /// Runs read at once.
@@ -18,6 +18,8 @@ pub struct Tables {
     pub materializations: Vec<MaterializationRow>,
     /// All acts.
     pub audit: Vec<AuditRow>,
+    /// What attempts cost, all of them.
+    pub costs: Vec<TaskCostRow>,
     /// Data that was removed because it is not kept any more.
     pub removals: Vec<RemovalRow>,
 }
@@ -43,6 +45,7 @@ impl Tables {
             history,
             materializations: projection.materializations().await?,
             audit: projection.audit().await?,
+            costs: projection.task_costs().await?,
             removals: projection.removals().await?,
         })
     }

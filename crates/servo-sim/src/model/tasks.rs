@@ -53,8 +53,10 @@ impl Model {
         only_if(number > task.attempt, "stale attempt")?;
         only_if(task.is == TaskIs::Ready && !task.is_open(), "not in that state")?;
         let dispatched = self.provenance(event, task);
+        let leader = event.payload.get("provenance").and_then(|it| it["call"].as_str()).map(str::to_owned);
         let task = self.task(subject);
         task.dispatched = dispatched;
+        task.led_by = leader;
         task.voided.clear();
         task.attempt = number;
         id.clone_into(&mut task.attempt_id);
@@ -204,6 +206,7 @@ impl Model {
 
     /// Ends an open attempt. In a run that was stopped every end is a cancellation.
     fn end(&mut self, subject: (usize, usize), event: &Event, end: End<'_>) {
+        self.charge(subject, event);
         let is_stopping = self.runs[subject.0].stopped.is_some();
         let max_interruptions = self.rules.max_interruptions;
         let task = self.task(subject);

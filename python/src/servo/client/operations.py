@@ -170,6 +170,25 @@ def retry_now(run: AnyRun, *, idempotency_key: str | None = None) -> Call[record
     return change(records.Accepted, "runs", run_id(run), "retry-now", body={}, key=idempotency_key)
 
 
+def costs(
+    *,
+    by: Literal["asset", "day", "run"] = "asset",
+    selection: str | None = None,
+    since: Time | None = None,
+    until: Time | None = None,
+) -> Call[Page[records.CostGroup]]:
+    """List what attempts cost, failed ones too: by asset or run the dearest first, by day the newest first.
+
+    Args:
+        by: what is counted together.
+        selection: which deployed assets; all that were ever made unless given.
+        since: only attempts that ended then or later; 30 days before the end unless given, 366 at most.
+        until: only attempts that ended before; now unless given.
+    """
+    which = {"by": by, "selection": selection, "since": since, "until": until}
+    return get(pages(records.CostGroup), "costs", limit=100, **which)
+
+
 def assets(
     selection: str = "*", *, contains: str | None = None, needs_attention: bool | None = None
 ) -> Call[Page[records.Asset]]:

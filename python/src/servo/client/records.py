@@ -114,6 +114,7 @@ class Run(Record):
     tasks_skipped: int
     tasks_cancelled: int
     checks_failed: int
+    cost_micro_usd: int
     notices: list[str]
     created_at: datetime
     started_at: datetime | None
@@ -155,9 +156,29 @@ class Task(Record):
     caused_by: str | None
     error: JSON
     materialization_id: str | None
+    cost_micro_usd: int
     attempts: list[JSON]
     outputs: list[JSON]
     row_version: str
+
+
+class CostGroup(Record):
+    """Attempts of an asset, a day or a run: how many, and what they used and cost."""
+
+    asset_key: str | None
+    day: str | None
+    run_id: str | None
+    attempts: int
+    cpu_ms: int
+    memory_mb_ms: int
+    gpu_ms: int
+    input_bytes_read: int
+    output_bytes_written: int
+    network_egress_bytes: int
+    compute_cost_micro_usd: int
+    storage_cost_micro_usd: int
+    network_cost_micro_usd: int
+    total_cost_micro_usd: int
 
 
 class LogLine(Record):
@@ -270,6 +291,7 @@ class BackfillPreview(Record):
     first_run_tasks: int
     estimated_work_seconds: float | None
     estimated_seconds: float | None
+    estimated_cost_micro_usd: int | None
     targets: list[JSON]
 
 

@@ -68,6 +68,7 @@ class Client(BaseClient[http.client.HTTPConnection]):
     cancel = _method(operations.cancel)
     retry = _method(operations.retry)
     retry_now = _method(operations.retry_now)
+    costs = _list(operations.costs)
     assets = _list(operations.assets)
     asset = _method(operations.asset)
     partitions = _list(operations.asset_partitions)

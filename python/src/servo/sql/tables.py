@@ -22,7 +22,7 @@ _OWNERS: Final = ("tenant_id", "workspace_id")
 # Files have texts there. As JSON, programs are given values, and not texts of JSON in JSON.
 JSON_COLUMNS: Final = {
     "asset_definitions": ("definition",),
-    "asset_states": ("failure_event_ids", "durations"),
+    "asset_states": ("failure_event_ids", "efforts"),
     "backfill_chunks": ("partition_keys", "failed_tasks"),
     "backfills": ("partition_selector", "definition"),
     "check_results": ("metadata",),

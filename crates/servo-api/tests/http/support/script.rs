@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use servo_core::Clock;
 use servo_engine::definitions::{CheckKind, Severity};
-use servo_engine::outputs::{CheckReport, OutputReport};
+use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{ErrorCode, OutputState, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use servo_runtime::SystemClock;
@@ -22,6 +22,8 @@ pub enum Behaviour {
     Gate(Arc<Semaphore>),
     /// Prints a line for every permit, and ends when the semaphore is closed.
     Print(Arc<Semaphore>),
+    /// Makes something, and uses so much.
+    Use(Usage),
     /// Makes something that a check blocks.
     Quarantine,
     /// Makes something, with the results of checks by name: whether they passed.
@@ -98,6 +100,7 @@ impl TaskFunction for Actor {
                 report.outputs = outputs.into();
                 return report;
             }
+            Some(Behaviour::Use(usage)) => return Report { usage: Some(usage), ..materialized(task) },
             Some(Behaviour::Fail(_)) | None => {}
         }
         materialized(task)

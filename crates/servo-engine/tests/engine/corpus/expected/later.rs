@@ -158,7 +158,13 @@ fn finished_with_outputs() -> Vec<EventData> {
     let plain = |state, format| OutputReport { format, ..OutputReport::new(asset(), state) };
     let formats = DataFormat::ALL.iter().map(|format| plain(OutputState::Committed, Some(*format)));
     let states = OutputState::ALL.iter().map(|state| plain(*state, None));
-    let usage = Usage { cpu_ms: 1_200, max_rss_bytes: 1 << 30, bytes_read: 0, bytes_written: 77 };
+    let usage = Usage {
+        cpu_ms: 1_200,
+        max_rss_bytes: 1 << 30,
+        bytes_read: 0,
+        bytes_written: 77,
+        network_egress_bytes: 0,
+    };
     let traced = TaskError {
         error_type: Some("ValueError".to_owned()),
         traceback: Some("Traceback (most recent call last):\n  File \"a.py\", line 1".to_owned()),
