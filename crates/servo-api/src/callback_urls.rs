@@ -23,6 +23,13 @@ pub fn callback_urls(
     claims: &TaskClaims,
     expires_at: Timestamp,
 ) -> CallbackUrls {
+    let TaskClaims { tenant, workspace, run_id, .. } = claims;
+    let of_workspace = format!("{}/api/v1/t/{tenant}/w/{workspace}", server.trim_end_matches('/'));
+    urls_below(&format!("{of_workspace}/runs/{run_id}/tasks"), keys, claims, expires_at)
+}
+
+/// The URLs of an attempt below the address of the tasks of its run.
+fn urls_below(tasks: &str, keys: &Keyring, claims: &TaskClaims, expires_at: Timestamp) -> CallbackUrls {
     let scope = CallbackScope {
         tenant: claims.tenant.to_string(),
         workspace: claims.workspace.to_string(),
@@ -31,12 +38,9 @@ pub fn callback_urls(
         attempt: claims.attempt.to_string(),
         attempt_id: claims.attempt_id.to_string(),
     };
-    let CallbackScope { tenant, workspace, run_id, task_id, attempt, .. } = &scope;
-    let of_workspace = format!("{}/api/v1/t/{tenant}/w/{workspace}", server.trim_end_matches('/'));
-    let of_attempt = format!("{of_workspace}/runs/{run_id}/tasks/{task_id}/attempts/{attempt}");
     CallbackUrls::of(|verb| {
         let query = keys.callback_query(&scope, verb, expires_at);
-        format!("{of_attempt}/callbacks/{}?{query}", verb.name())
+        format!("{tasks}/{}/attempts/{}/callbacks/{}?{query}", scope.task_id, scope.attempt, verb.name())
     })
 }
 
@@ -52,6 +56,13 @@ pub(crate) fn is_callback(path: &str) -> bool {
 pub(crate) struct GoodUrl(Arc<(CallbackScope, Timestamp)>);
 
 impl GoodUrl {
+    /// The URLs of another attempt of the same run, relative to this one: only whoever was given this one knows how the
+    /// server is reached. They expire when it does.
+    pub(crate) fn beside(&self, keys: &Keyring, claims: &TaskClaims) -> CallbackUrls {
+        // From `{task}/attempts/{attempt}/callbacks/started` to the tasks.
+        urls_below("../../../..", keys, claims, self.0.1)
+    }
+
     /// Queries for the same addresses that are good for longer, where this one has little time left.
     pub(crate) fn renewed(&self, keys: &Keyring, now: Timestamp) -> Option<RenewedCallbacks> {
         let (scope, expires_at) = &*self.0;

@@ -121,7 +121,7 @@ pub use staleness::{LastFailure, StalePartition, StalePartitions, StaleTotals, W
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{
-    CallbackHeartbeatAnswer, Completed, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody,
-    LeaveBody, RegisterBody, Registration, RenewedCallbacks, Reported, Started, TakeEvaluationBody,
-    TakenEvaluation, Worker, WorkerSign, WorkerStanding, Workers,
+    Begun, CallbackHeartbeatAnswer, Completed, EvaluatedBody, HandedOutWork, Heartbeat, HeartbeatAnswer,
+    Lease, LeaseBody, LeaveBody, RegisterBody, Registration, RenewedCallbacks, Reported, Started,
+    TakeEvaluationBody, TakenEvaluation, WorkReference, Worker, WorkerSign, WorkerStanding, Workers,
 };

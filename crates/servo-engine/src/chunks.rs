@@ -20,10 +20,22 @@ use crate::state::Cursor;
 /// Partitions of assets, by position.
 pub(crate) type Sets = BTreeMap<u32, PartitionSet>;
 
+/// The most ranges of an asset that are written down one by one; more are packed.
+const NAMED_RANGES: usize = 1_000;
+
+/// Ranges that are named of those that are packed, for people.
+const SHOWN_RANGES: usize = 100;
+
 /// The targets of a backfill, with the definitions that are deployed.
 pub(crate) struct Chunks<'a> {
     definitions: &'a Definitions,
     at: PartitionContext<'a>,
+    prepared: Arc<Prepared>,
+}
+
+/// What is found once of the targets of a backfill, however many chunks they make.
+#[derive(Debug)]
+pub(crate) struct Prepared {
     targets: Sets,
     /// The targets, each after those that it reads.
     order: Vec<u32>,
@@ -33,6 +45,7 @@ pub(crate) struct Chunks<'a> {
 }
 
 /// Assets with the same partitions, and which of those drive a backfill.
+#[derive(Debug)]
 struct Driver {
     /// The first of them names the chunks.
     assets: Vec<u32>,
@@ -61,15 +74,25 @@ pub(crate) fn written(
 ) -> Vec<BackfillTarget> {
     let target = |(asset, set): (&u32, &PartitionSet)| {
         let asset = definitions.asset(*asset);
-        let partitions = asset.partitions.as_ref().map(|partitions| ranges(partitions, set, at));
-        BackfillTarget { asset: asset.key.clone(), partitions: partitions.unwrap_or_default() }
+        let key = asset.key.clone();
+        let Some(partitions) = &asset.partitions else {
+            return BackfillTarget { asset: key, partitions: Vec::new(), packed: None };
+        };
+        let packed = (set.blocks().len() > NAMED_RANGES).then(|| partitions.pack(set, at)).flatten();
+        let named = if packed.is_some() { SHOWN_RANGES } else { usize::MAX };
+        let partitions = ranges(partitions, set, at).take(named).collect();
+        BackfillTarget { asset: key, partitions, packed: packed.map(Arc::new) }
     };
     targets.iter().map(target).collect()
 }
 
-fn ranges(partitions: &Partitions, set: &PartitionSet, at: PartitionContext<'_>) -> Vec<KeyRange> {
-    let corners = set.blocks().iter().filter_map(|block| partitions.corners(block, at));
-    corners.map(|(from, to)| KeyRange { to: Some(to).filter(|to| *to != from), from }).collect()
+fn ranges(
+    partitions: &Partitions,
+    set: &PartitionSet,
+    at: PartitionContext<'_>,
+) -> impl Iterator<Item = KeyRange> {
+    let corners = set.blocks().iter().filter_map(move |block| partitions.corners(block, at));
+    corners.map(|(from, to)| KeyRange { to: Some(to).filter(|to| *to != from), from })
 }
 
 /// Reads targets that were written down, or says what is not there any more.
@@ -85,8 +108,11 @@ pub(crate) fn read(
         let position = position.ok_or_else(|| format!("{key} is not deployed any more"))?;
         let set = match (&definitions.asset(position).partitions, target.partitions.is_empty()) {
             (None, true) => PartitionSet::unpartitioned(),
-            (Some(partitions), false) => read_ranges(partitions, &target.partitions, at)
-                .map_err(|problem| format!("the partitions of {key} have changed: {problem}"))?,
+            (Some(partitions), false) => match &target.packed {
+                Some(packed) => partitions.unpack(packed, at),
+                None => read_ranges(partitions, &target.partitions, at),
+            }
+            .map_err(|problem| format!("the partitions of {key} have changed: {problem}"))?,
             (None, false) => return Err(format!("{key} has no partitions any more")),
             (Some(_), true) => return Err(format!("{key} has partitions now, and had none")),
         };
@@ -104,25 +130,25 @@ fn read_ranges(
     ranges.iter().map(block).collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-impl<'a> Chunks<'a> {
-    pub(crate) fn new(definitions: &'a Definitions, targets: Sets, at: PartitionContext<'a>) -> Self {
+impl Prepared {
+    /// Finds what drives some targets.
+    pub(crate) fn new(definitions: &Definitions, targets: Sets, at: PartitionContext<'_>) -> Self {
         let order = order(definitions, &targets);
-        let mut chunks = Self { definitions, at, targets, order, led: BTreeSet::new(), drivers: Vec::new() };
+        let mut prepared = Self { targets, order, led: BTreeSet::new(), drivers: Vec::new() };
         let mut own = Sets::new();
-        for asset in chunks.order.clone() {
+        for asset in prepared.order.clone() {
             let has_partitions = definitions.asset(asset).partitions.is_some();
-            let leads = |chunks: &Self, of: u32| chunks.led.contains(&of);
-            let led = has_partitions || chunks.read_by(asset).iter().any(|dep| leads(&chunks, dep.asset));
-            if led {
-                chunks.led.insert(asset);
+            let reads = prepared.read_by(definitions, asset);
+            if has_partitions || reads.iter().any(|dep| prepared.led.contains(&dep.asset)) {
+                prepared.led.insert(asset);
             }
-            let target = chunks.targets[&asset].clone();
-            let driven = chunks.led_to(asset, &chunks.targets);
+            let target = &prepared.targets[&asset];
+            let driven = prepared.led_to(definitions, at, asset, &prepared.targets);
             own.insert(asset, target.difference(&driven));
         }
         // What leads nowhere and has no partitions comes first.
-        let first = chunks.order.iter().filter(|asset| !chunks.led.contains(*asset));
-        let rest = chunks.order.iter().filter(|asset| chunks.led.contains(*asset));
+        let first = prepared.order.iter().filter(|asset| !prepared.led.contains(*asset));
+        let rest = prepared.order.iter().filter(|asset| prepared.led.contains(*asset));
         let mut drivers: Vec<Driver> = Vec::new();
         for &asset in first.chain(rest).filter(|asset| !own[*asset].is_empty()) {
             let partitions = definitions.asset(asset).partitions.clone();
@@ -146,13 +172,59 @@ impl<'a> Chunks<'a> {
                 }),
             }
         }
-        chunks.drivers = drivers;
-        chunks
+        prepared.drivers = drivers;
+        prepared
+    }
+
+    /// The target partitions of an asset that some partitions before it lead to.
+    fn led_to(
+        &self,
+        definitions: &Definitions,
+        at: PartitionContext<'_>,
+        asset: u32,
+        from: &Sets,
+    ) -> PartitionSet {
+        let mut all = PartitionSet::EMPTY;
+        for dep in self.leading(definitions, asset) {
+            if let Some(set) = from.get(&dep.asset).filter(|set| !set.is_empty()) {
+                let readers = dep.mapping.downstream(set, at).set;
+                all = all.union(&readers.intersection(&self.targets[&asset]));
+            }
+        }
+        all
+    }
+
+    /// The dependencies of an asset that lead to it.
+    fn leading<'d>(&self, definitions: &'d Definitions, asset: u32) -> impl Iterator<Item = &'d Dep> {
+        let reads = self.read_by(definitions, asset).into_iter();
+        reads.filter(move |dep| dep.asset != asset && self.led.contains(&dep.asset))
+    }
+
+    /// The dependencies of the function that makes an asset.
+    fn read_by<'d>(&self, definitions: &'d Definitions, asset: u32) -> Vec<&'d Dep> {
+        let together: Vec<u32> =
+            definitions.made_with(asset).filter(|other| self.targets.contains_key(other)).collect();
+        definitions.deps_together(&together)
+    }
+}
+
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(definitions: &'a Definitions, targets: Sets, at: PartitionContext<'a>) -> Self {
+        Self::of(definitions, Arc::new(Prepared::new(definitions, targets, at)), at)
+    }
+
+    /// The chunks of targets that were prepared with these definitions.
+    pub(crate) fn of(
+        definitions: &'a Definitions,
+        prepared: Arc<Prepared>,
+        at: PartitionContext<'a>,
+    ) -> Self {
+        Self { definitions, at, prepared }
     }
 
     /// How many partitions there are, of all assets together.
     pub(crate) fn partitions(&self) -> u128 {
-        self.targets.values().fold(0, |sum, set| sum.saturating_add(set.len()))
+        self.prepared.targets.values().fold(0, |sum, set| sum.saturating_add(set.len()))
     }
 
     /// How many chunks of a size they make.
@@ -161,13 +233,18 @@ impl<'a> Chunks<'a> {
             Some(_) => driver.all.len().div_ceil(u128::from(size.max(1))),
             None => 1,
         };
-        self.drivers.iter().map(of).fold(0, u128::saturating_add)
+        self.prepared.drivers.iter().map(of).fold(0, u128::saturating_add)
     }
 
     /// The chunk after the cursor; none if there is nothing left, and why if the cursor leads nowhere.
     pub(crate) fn next(&self, cursor: Option<&Cursor>, size: u32) -> Result<Option<Chunk>, String> {
-        for (driver, rest) in self.rest(cursor)? {
-            let (set, last) = rest.first(size.max(1) as usize);
+        for (driver, from) in self.left(cursor)? {
+            let all = &self.prepared.drivers[driver].all;
+            let size = size.max(1) as usize;
+            let (set, last) = match from {
+                Some(from) => all.first_from(&from, size),
+                None => all.first(size),
+            };
             let Some(last) = last else { continue };
             let chunk = self.chunk(driver, set, &last);
             return Ok(Some(chunk));
@@ -177,14 +254,18 @@ impl<'a> Chunks<'a> {
 
     /// The remaining targets after the cursor, of all assets.
     pub(crate) fn remaining(&self, cursor: Option<&Cursor>) -> Result<Sets, String> {
-        let rest: BTreeMap<usize, PartitionSet> = self.rest(cursor)?.into_iter().collect();
-        Ok(self.spread(&rest))
+        let left: BTreeMap<usize, Option<Vec<u64>>> = self.left(cursor)?.collect();
+        Ok(self.spread(|driver, own| match left.get(&driver) {
+            Some(Some(from)) => own.starting_at(from),
+            Some(None) => own.clone(),
+            None => PartitionSet::EMPTY,
+        }))
     }
 
     /// The targets of the run of a chunk that was planned.
     pub(crate) fn sets_of(&self, asset: &AssetKey, ranges: &[KeyRange]) -> Result<Sets, String> {
         let driver = self.driver_of(asset)?;
-        let (set, last) = match &self.drivers[driver].partitions {
+        let (set, last) = match &self.prepared.drivers[driver].partitions {
             None => (PartitionSet::unpartitioned(), Some(Vec::new())),
             Some(partitions) => {
                 let set = read_ranges(partitions, ranges, self.at)?;
@@ -199,8 +280,8 @@ impl<'a> Chunks<'a> {
     pub(crate) fn read_from_others(&self, sets: &Sets) -> Sets {
         let mut read = Sets::new();
         for (asset, set) in sets {
-            for dep in self.read_by(*asset) {
-                let Some(target) = self.targets.get(&dep.asset) else { continue };
+            for dep in self.prepared.read_by(self.definitions, *asset) {
+                let Some(target) = self.prepared.targets.get(&dep.asset) else { continue };
                 let upstream = dep.mapping.upstream(set, self.at).set.intersection(target);
                 let own = sets.get(&dep.asset).cloned().unwrap_or_default();
                 let others = upstream.difference(&own);
@@ -216,37 +297,54 @@ impl<'a> Chunks<'a> {
     fn driver_of(&self, asset: &AssetKey) -> Result<usize, String> {
         let position = self.definitions.position(asset);
         let is_driver = |driver: &Driver| position.is_some_and(|it| driver.assets.contains(&it));
-        let found = self.drivers.iter().position(is_driver);
+        let found = self.prepared.drivers.iter().position(is_driver);
         found.ok_or_else(|| {
             format!("{asset} is deployed with other dependencies than when the backfill began")
         })
     }
 
-    /// The driving partitions after the cursor.
-    fn rest(&self, cursor: Option<&Cursor>) -> Result<Vec<(usize, PartitionSet)>, String> {
-        let all = |(position, driver): (usize, &Driver)| (position, driver.all.clone());
-        let Some(cursor) = cursor else { return Ok(self.drivers.iter().enumerate().map(all).collect()) };
-        let at = self.driver_of(&cursor.asset)?;
-        let mut rest = Vec::new();
-        if let (Some(partitions), Some(key)) = (&self.drivers[at].partitions, &cursor.partition) {
-            let from = partitions.after(key, self.at).map_err(|error| error.to_string())?;
-            rest.push((at, self.drivers[at].all.starting_at(&from)));
+    /// The drivers from the cursor on, with the least indexes of the first of them that are left.
+    fn left(
+        &self,
+        cursor: Option<&Cursor>,
+    ) -> Result<impl Iterator<Item = (usize, Option<Vec<u64>>)>, String> {
+        let (mut first, mut from) = (0, None);
+        if let Some(cursor) = cursor {
+            first = self.driver_of(&cursor.asset)?;
+            match (&self.prepared.drivers[first].partitions, &cursor.partition) {
+                (Some(partitions), Some(key)) => {
+                    from = Some(partitions.after(key, self.at).map_err(|error| error.to_string())?);
+                }
+                // It has no partitions, and was made.
+                (None, _) | (_, None) => first += 1,
+            }
         }
-        rest.extend(self.drivers.iter().enumerate().skip(at + 1).map(all));
-        Ok(rest)
+        Ok((first..self.prepared.drivers.len()).map(move |driver| (driver, from.take())))
     }
 
     fn chunk(&self, driver: usize, set: PartitionSet, last: &[u64]) -> Chunk {
-        let of = &self.drivers[driver];
+        let of = &self.prepared.drivers[driver];
         let mut after = last.to_vec();
         if let Some(digit) = after.last_mut() {
             *digit = digit.saturating_add(1);
         }
-        let mut rest: BTreeMap<usize, PartitionSet> =
-            self.drivers.iter().enumerate().skip(driver + 1).map(|(at, it)| (at, it.all.clone())).collect();
-        rest.insert(driver, of.all.starting_at(&after));
-        let later = self.spread(&rest);
-        let mut sets = self.spread(&BTreeMap::from([(driver, set.clone())]));
+        let mut sets = self.spread(|at, own| match at == driver {
+            true => own.intersection(&set),
+            false => PartitionSet::EMPTY,
+        });
+        // What is made later is looked for only where it leads to what this chunk would make.
+        let before = self.leading_to(&sets);
+        let mut later = Sets::new();
+        for &asset in &self.prepared.order {
+            let Some(wanted) = before.get(&asset) else { continue };
+            let rest = self.prepared.drivers.iter().enumerate().skip(driver).filter_map(|(at, it)| {
+                let own = it.own.get(&asset)?.intersection(wanted);
+                Some(if at == driver { own.starting_at(&after) } else { own })
+            });
+            let rest = rest.fold(PartitionSet::EMPTY, |all, set| all.union(&set));
+            let led = self.prepared.led_to(self.definitions, self.at, asset, &later);
+            later.insert(asset, rest.union(&led.intersection(wanted)));
+        }
         for (asset, set) in &mut sets {
             if let Some(later) = later.get(asset) {
                 *set = set.difference(later);
@@ -258,46 +356,41 @@ impl<'a> Chunks<'a> {
             |digits: &[u64]| partitions.and_then(|it| it.keys_in(&PartitionSet::one(digits), self.at).next());
         Chunk {
             asset: self.definitions.asset(of.assets[0]).key.clone(),
-            partition_keys: partitions.map(|it| ranges(it, &set, self.at)).unwrap_or_default(),
+            partition_keys: partitions.map(|it| ranges(it, &set, self.at).collect()).unwrap_or_default(),
             through: key(last),
             sets,
         }
     }
 
-    /// The partitions of all assets that driving partitions lead to, themselves included.
-    fn spread(&self, from: &BTreeMap<usize, PartitionSet>) -> Sets {
-        let mut sets = Sets::new();
-        for &asset in &self.order {
-            let own = from.iter().filter_map(|(driver, set)| {
-                self.drivers[*driver].own.get(&asset).map(|own| own.intersection(set))
-            });
-            let own = own.fold(PartitionSet::EMPTY, |all, set| all.union(&set));
-            let set = own.union(&self.led_to(asset, &sets));
-            if !set.is_empty() {
-                sets.insert(asset, set);
-            }
-        }
-        sets
-    }
-
-    /// The target partitions of an asset that some partitions before it lead to.
-    fn led_to(&self, asset: u32, from: &Sets) -> PartitionSet {
-        let mut all = PartitionSet::EMPTY;
-        for dep in self.read_by(asset) {
-            let leads = dep.asset != asset && self.led.contains(&dep.asset);
-            if let Some(set) = from.get(&dep.asset).filter(|set| leads && !set.is_empty()) {
-                let readers = dep.mapping.downstream(set, self.at).set;
-                all = all.union(&readers.intersection(&self.targets[&asset]));
+    /// Some partitions, and the target partitions that lead to them, however far.
+    fn leading_to(&self, sets: &Sets) -> Sets {
+        let mut all = sets.clone();
+        for &asset in self.prepared.order.iter().rev() {
+            let Some(set) = all.get(&asset).cloned() else { continue };
+            for dep in self.prepared.leading(self.definitions, asset) {
+                let Some(target) = self.prepared.targets.get(&dep.asset) else { continue };
+                let read = dep.mapping.upstream(&set, self.at).set.intersection(target);
+                let known = all.entry(dep.asset).or_default();
+                *known = known.union(&read);
             }
         }
         all
     }
 
-    /// The dependencies of the function that makes an asset.
-    fn read_by(&self, asset: u32) -> Vec<&'a Dep> {
-        let together: Vec<u32> =
-            self.definitions.made_with(asset).filter(|other| self.targets.contains_key(other)).collect();
-        self.definitions.deps_together(&together)
+    /// The partitions of all assets that driving partitions lead to, themselves included: `chosen` says which of those
+    /// that an asset has of a driver.
+    fn spread(&self, chosen: impl Fn(usize, &PartitionSet) -> PartitionSet) -> Sets {
+        let mut sets = Sets::new();
+        for &asset in &self.prepared.order {
+            let drivers = self.prepared.drivers.iter().enumerate();
+            let own = drivers.filter_map(|(at, driver)| Some(chosen(at, driver.own.get(&asset)?)));
+            let own = own.fold(PartitionSet::EMPTY, |all, set| all.union(&set));
+            let set = own.union(&self.prepared.led_to(self.definitions, self.at, asset, &sets));
+            if !set.is_empty() {
+                sets.insert(asset, set);
+            }
+        }
+        sets
     }
 }
 

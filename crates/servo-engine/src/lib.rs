@@ -86,7 +86,9 @@ pub use lifecycle::{
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
-pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
+pub use provenance::{
+    ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance, UnnamedInputs,
+};
 pub use refusal::{Refusal, RefusalKind};
 pub use requests::{RequestError, RunRequest};
 pub use retry::RetryPolicy;

@@ -12,8 +12,14 @@ use servo_core::{AssetKey, AttemptId, MaterializationId, PartitionKey, Timestamp
 use crate::definitions::Severity;
 use crate::work::WorkPiece;
 
-/// The most partitions of inputs that a dispatch names one by one; an event stays far below 64 kB.
+/// The most partitions of inputs that a dispatch names one by one.
 pub const NAMED_INPUTS: usize = 256;
+
+/// The most bytes of inputs that a dispatch names: an event stays far below 64 kB, whatever keys are like.
+const NAMED_BYTES: usize = 32 << 10;
+
+/// Bytes of an input besides the names in it.
+const PIECE_BYTES: usize = 64;
 
 /// The code and the data of one attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +39,9 @@ pub struct Provenance {
     /// One entry for each dependency that has data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputRead>,
+    /// Further inputs without partitions, as a dispatch says it that has too many to name. The state names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unnamed: Option<UnnamedInputs>,
     /// When the oldest data behind the inputs was made; of partitions of time the newest that is read counts. None if
     /// it reads nothing that was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +72,22 @@ pub struct InputRead {
     pub asset: AssetKey,
     /// Its partitions and their materializations.
     pub pieces: PiecesRead,
+}
+
+/// Inputs without partitions that an event has no room to name: the newest materializations, at that event, of what the
+/// task depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnnamedInputs {
+    /// How many.
+    pub count: u64,
+    /// Hash of all that is named and unnamed, in order.
+    pub digest: String,
+}
+
+/// The room that an event has for names of inputs.
+pub(crate) struct RoomForNames {
+    pieces: usize,
+    bytes: usize,
 }
 
 /// The materializations of one dependency.
@@ -116,13 +141,17 @@ impl Provenance {
 }
 
 impl InputRead {
-    /// Records what a dependency gives; none if it gives nothing. `named` is how many more pieces may be named.
-    pub(crate) fn new(asset: &AssetKey, pieces: &[WorkPiece], named: usize) -> Option<Self> {
+    /// Records what a dependency gives; none if it gives nothing. Without room for names partitions are counted.
+    pub(crate) fn new(asset: &AssetKey, pieces: &[WorkPiece], room: &RoomForNames) -> Option<Self> {
         let stored = || pieces.iter().filter_map(|piece| Some((piece, piece.materialization_id?)));
-        let count = stored().count();
+        let (mut count, mut bytes) = (0, asset.canonical().len());
+        for (piece, _) in stored() {
+            count += 1;
+            bytes += piece.partition.as_ref().map_or(0, |key| key.canonical().len()) + PIECE_BYTES;
+        }
         let (first, last) = (stored().next()?.0, stored().next_back()?.0);
         let pieces = match (&first.partition, &last.partition) {
-            (Some(first), Some(last)) if count > named => PiecesRead::Counted {
+            (Some(first), Some(last)) if count > room.pieces || bytes > room.bytes => PiecesRead::Counted {
                 count: count as u64,
                 first: first.clone(),
                 last: last.clone(),
@@ -135,13 +164,59 @@ impl InputRead {
         Some(Self { asset: asset.clone(), pieces })
     }
 
-    /// How many materializations it names.
-    pub(crate) fn named(&self) -> usize {
+    fn has_partitions(&self) -> bool {
         match &self.pieces {
-            PiecesRead::Named(pieces) => pieces.len(),
-            PiecesRead::Counted { .. } => 0,
+            PiecesRead::Named(pieces) => pieces.iter().any(|piece| piece.partition.is_some()),
+            PiecesRead::Counted { .. } => true,
         }
     }
+}
+
+impl RoomForNames {
+    /// The room of an event in which nothing is named yet.
+    pub(crate) fn of_event() -> Self {
+        Self { pieces: NAMED_INPUTS, bytes: NAMED_BYTES }
+    }
+
+    /// No room: partitions are counted.
+    pub(crate) const NONE: Self = Self { pieces: 0, bytes: 0 };
+
+    /// Notes what is named.
+    pub(crate) fn take(&mut self, input: &InputRead) {
+        let PiecesRead::Named(pieces) = &input.pieces else { return };
+        let keys =
+            pieces.iter().filter_map(|piece| piece.partition.as_ref()).map(|key| key.canonical().len());
+        let bytes = input.asset.canonical().len() + keys.sum::<usize>() + pieces.len() * PIECE_BYTES;
+        self.pieces = self.pieces.saturating_sub(pieces.len());
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl Provenance {
+    /// The same as an event says it: of many inputs without partitions only those that it has room to name.
+    pub(crate) fn into_event(mut self) -> Self {
+        let mut room = RoomForNames::of_event();
+        let digest = digest_of(&self.inputs);
+        let before = self.inputs.len();
+        self.inputs.retain(|input| {
+            let has_room = input.has_partitions() || room.bytes > 0;
+            room.take(input);
+            has_room
+        });
+        let count = (before - self.inputs.len()) as u64;
+        self.unnamed = (count > 0).then_some(UnnamedInputs { count, digest });
+        self
+    }
+
+    /// Whether an event that names fewer inputs is about these.
+    pub(crate) fn is_meant_by(&self, event: &Self) -> bool {
+        event.unnamed.as_ref().is_some_and(|unnamed| unnamed.digest == digest_of(&self.inputs))
+    }
+}
+
+fn digest_of(inputs: &[InputRead]) -> String {
+    let text = serde_json::to_string(inputs).expect("inputs are plain data");
+    format!("sha256:{}", sha256_hex(text.as_bytes()))
 }
 
 fn digest<'a>(pieces: impl Iterator<Item = (&'a WorkPiece, MaterializationId)>) -> String {

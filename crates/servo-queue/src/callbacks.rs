@@ -4,12 +4,21 @@ use async_trait::async_trait;
 use servo_core::EventId;
 use servo_engine::{Progress, Report};
 
+use crate::stored_work::{FetchedWork, WorkRef};
+
 /// The control plane, as a worker sees it. Every call carries the credential of the attempt it is about, which is a token
 /// or its callback URLs ([`Envelope::credential`](crate::Envelope::credential)), and is safe to repeat.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
     /// Asks before the work begins; an error means that it must not.
     async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError>;
+    /// The stored work that a message refers to, for the worker that has begun the attempt; none if there is none.
+    async fn work(
+        &self,
+        token: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError>;
     /// Reports that the work goes on, and asks whether it should.
     async fn heartbeat(
         &self,

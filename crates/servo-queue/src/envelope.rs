@@ -12,6 +12,7 @@ use servo_engine::work::Work;
 
 use crate::callback_url::CallbackUrls;
 use crate::keyring::{AuthError, Keyring, Purpose};
+use crate::stored_work::WorkRef;
 use crate::token::TaskClaims;
 
 const WHAT: &str = "task envelope";
@@ -41,6 +42,9 @@ pub struct Envelope {
     /// Attempts of further partitions that the same call of the function makes (ADR-210).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<Follower>,
+    /// Work and followers that are stored, since they are too large for a message (ADR-310).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ref: Option<WorkRef>,
     /// Timeout of the attempt.
     pub timeout_ms: Option<Millis>,
     /// Heartbeat interval.
@@ -68,11 +72,22 @@ pub struct Follower {
     /// The resolved work; none if the asset is no longer deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Arc<Work>>,
-    /// Credential for reports about this attempt; empty where it has callback URLs.
+    /// Credential for reports about this attempt; empty where it has callback URLs, and in stored work.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task_token: String,
     /// Where to report about this attempt, for a worker that is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callbacks: Option<CallbackUrls>,
+}
+
+impl Follower {
+    /// The same with this credential: callback URLs as one text, or a token.
+    pub(crate) fn with_credential(self, credential: String) -> Self {
+        match CallbackUrls::of_credential(&credential) {
+            Some(callbacks) => Self { callbacks: Some(callbacks), ..self },
+            None => Self { task_token: credential, ..self },
+        }
+    }
 }
 
 impl Envelope {

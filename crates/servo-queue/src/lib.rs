@@ -48,6 +48,7 @@ mod queue;
 mod sealed_text;
 mod session;
 mod source;
+mod stored_work;
 mod token;
 
 pub use callback_url::{CallbackScope, CallbackUrl, CallbackUrls, CallbackVerb};
@@ -63,4 +64,5 @@ pub use push::{PushInbox, PushReply};
 pub use push_queue::{PushError, PushQueue, PushQueueOptions, PushTarget};
 pub use queue::{EnqueueOptions, EnqueueResult, Message, QueueError, QueueErrorKind, TaskQueue};
 pub use source::{Delivery, Receipt, TaskSource};
+pub use stored_work::{FetchedWork, MAX_ENVELOPE, StoredWorkError, WorkRef, followers_of};
 pub use token::TaskClaims;

@@ -32,6 +32,7 @@ fn envelope() -> Envelope {
     let claims = claims();
     Envelope {
         followers: Vec::new(),
+        work_ref: None,
         callbacks: None,
         envelope_version: 1,
         tenant_id: claims.tenant.clone(),

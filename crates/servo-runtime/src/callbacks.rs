@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Refusal, Report, Started};
 use servo_queue::{
-    AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply, TaskClaims,
+    AuthError, CallbackError, Callbacks, FetchedWork, FinishedReply, HeartbeatReply, StartedReply,
+    StoredWorkError, TaskClaims, WorkRef, followers_of,
 };
 
 use crate::error::Error;
@@ -25,6 +26,27 @@ impl Workspace {
         let attempt = self.attempt(token)?;
         let started = Started { attempt, worker: worker.into() };
         Ok(started_reply(self.ask_by(started, EngineMessage::Early).await?))
+    }
+
+    /// The text of stored work that a message refers to, with the claims of the followers in it; none if it is not
+    /// there, or not that of the attempt. It is given as it is: whoever has the message knows its hash.
+    pub async fn stored_work(
+        &self,
+        token: &str,
+        work: &WorkRef,
+    ) -> Result<Option<(String, Vec<TaskClaims>)>, Error> {
+        let claims = self.claims(token)?;
+        let Some(data) = self.inner.data.as_ref().filter(|_| work.is_well_formed()) else { return Ok(None) };
+        let name = data.layout.stored_work(claims.run_id, &work.sha256);
+        let stored = data.root.get(&name).await.map_err(|error| Error::Data(Arc::new(error)))?;
+        let Some(bytes) = stored else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Ok(match followers_of(&text, &claims) {
+            Ok(followers) => Some((text, followers)),
+            Err(StoredWorkError::Other(_)) => None,
+            // The worker notices, and says what is wrong.
+            Err(StoredWorkError::Malformed(_) | StoredWorkError::Damaged { .. }) => Some((text, Vec::new())),
+        })
     }
 
     /// Reports a heartbeat; the reply says whether to continue.
@@ -90,6 +112,19 @@ fn attempt_of(claims: &TaskClaims) -> Attempt {
 impl Callbacks for Workspace {
     async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
         Ok(self.started_here(token, worker).await?)
+    }
+
+    async fn work(
+        &self,
+        token: &str,
+        _worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        let stored = self.stored_work(token, work).await?;
+        Ok(stored.map(|(text, followers)| FetchedWork {
+            text,
+            credentials: followers.into_iter().map(|claims| self.task_token(claims)).collect(),
+        }))
     }
 
     async fn heartbeat(

@@ -167,18 +167,19 @@ impl Workspace {
         let spawner = config.spawner.clone();
 
         let seed = || config.put_ids.next().to_u128() as u64;
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let enqueuer = Arc::new(Enqueuer {
             queue: config.queue.clone(),
             keys: config.keys.clone(),
             clock: config.clock.clone(),
             layout: stores.layout.clone(),
+            data: data.clone(),
             heartbeat_interval: config.heartbeat_interval,
             envelope_lifetime: config.envelope_lifetime,
             spawner: spawner.clone(),
             engine: inputs.downgrade(),
         });
         spawner.spawn(enqueuer.clone().run(dispatch_queue).boxed());
-        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let file_effects = FileEffects {
             data: data.clone(),
             logs: config.logs.clone(),

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_engine::{Progress, Report};
-use servo_queue::{CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
+use servo_queue::{
+    CallbackError, Callbacks, FetchedWork, FinishedReply, HeartbeatReply, StartedReply, WorkRef,
+};
 use servo_runtime::{Error, Workspace};
 
 use crate::cluster::Cluster;
@@ -84,6 +86,17 @@ impl Callbacks for Link {
             asked.boxed()
         };
         self.call(ask).await
+    }
+
+    async fn work(
+        &self,
+        token: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        let (token, worker, work) = (token.to_owned(), worker.to_owned(), work.clone());
+        let ask = move |node: Workspace| async move { Ok(node.work(&token, &worker, &work).await) }.boxed();
+        self.call(ask).await?
     }
 
     async fn heartbeat(

@@ -194,6 +194,11 @@ impl Layout {
         format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
     }
 
+    /// Work of an attempt that is too large for its message, by its hash. It goes with what the run has staged.
+    pub fn stored_work(&self, run: RunId, sha256: &str) -> String {
+        format!("{}/work/{sha256}.json", self.staging_of(run))
+    }
+
     /// Directory of all logs of attempts.
     pub fn attempt_logs(&self) -> &'static str {
         "logs"

@@ -1,6 +1,7 @@
 //! The executor: takes tasks from a queue, runs them, and watches over them.
 
 mod slots;
+mod stored_work;
 mod task_set;
 
 use std::any::Any;
@@ -25,6 +26,7 @@ use tracing::{Instrument, Span};
 
 use slots::Ending;
 pub use slots::Slots;
+use stored_work::Unfetched;
 use task_set::TaskSet;
 
 use crate::slot_pool::{PooledSlot, SlotShare};
@@ -190,7 +192,6 @@ impl Executor {
                 return Vec::new();
             }
         };
-        let followers = envelope.take_followers();
         let guard = match active.take(envelope.attempt_id) {
             Ok(guard) => guard,
             Err(phase) => {
@@ -217,6 +218,15 @@ impl Executor {
             return Vec::new();
         }
         guard.begun();
+        match self.fetch_work(&mut envelope).await {
+            Ok(()) => {}
+            Err(Unfetched::Refused) => return Vec::new(),
+            Err(Unfetched::Unusable(error)) => {
+                let report = std::future::ready(Report::failed(error)).boxed();
+                return vec![Done { begun: Begun::new(envelope, guard), report }];
+            }
+        }
+        let followers = envelope.take_followers();
         let mut call = vec![Begun::new(envelope, guard)];
         call.extend(self.begin_followers(followers, active).await);
         let reports = self.work(&call, ending).instrument(call[0].span()).await;

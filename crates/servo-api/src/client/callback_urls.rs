@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_engine::{Progress, Report};
 use servo_queue::{
-    CallbackError, CallbackUrl, CallbackUrls, CallbackVerb, Callbacks, FinishedReply, HeartbeatReply,
-    StartedReply,
+    CallbackError, CallbackUrl, CallbackUrls, CallbackVerb, Callbacks, FetchedWork, FinishedReply,
+    HeartbeatReply, StartedReply, WorkRef,
 };
 use servo_worker::{LogLine, LogSink, LogTarget};
 
@@ -20,7 +20,8 @@ use super::logs::SentLogs;
 use super::worker::{begun, ended, refused};
 use super::{Client, ClientError};
 use crate::views::{
-    CallbackHeartbeatAnswer, Heartbeat, LogAnswer, LogBody, RenewedCallbacks, Reported, Started,
+    Begun, CallbackHeartbeatAnswer, HandedOutWork, Heartbeat, LogAnswer, LogBody, RenewedCallbacks, Reported,
+    Started,
 };
 
 /// Reports at the callback URLs of attempts, and shows nothing else. Cheap to clone.
@@ -83,6 +84,20 @@ fn urls(credential: &str) -> Result<CallbackUrls, CallbackError> {
     CallbackUrls::of_credential(credential).ok_or_else(none)
 }
 
+/// Callback URLs that are relative to another one, as a credential. What cannot be resolved stays as it is, and is
+/// refused where it is used.
+fn resolved(base: &CallbackUrl, relative: &str) -> String {
+    let (Ok(base), Some(urls)) = (base.address().parse::<Url>(), CallbackUrls::of_credential(relative))
+    else {
+        return relative.to_owned();
+    };
+    let absolute = |verb| {
+        let url = urls.get(verb).reveal();
+        base.join(url).map_or_else(|_| url.to_owned(), |absolute| absolute.to_string())
+    };
+    CallbackUrls::of(absolute).to_credential()
+}
+
 /// The same addresses with other queries.
 fn with_queries(urls: &CallbackUrls, queries: &RenewedCallbacks) -> CallbackUrls {
     let with = |url: &CallbackUrl, query: &str| CallbackUrl::new(format!("{}{query}", url.address()));
@@ -97,11 +112,27 @@ fn with_queries(urls: &CallbackUrls, queries: &RenewedCallbacks) -> CallbackUrls
 #[async_trait]
 impl Callbacks for CallbackClient {
     async fn started(&self, credential: &str, worker: &str) -> Result<StartedReply, CallbackError> {
-        let body = Started { worker_id: worker.to_owned() };
+        let body = Started { worker_id: worker.to_owned(), work: None };
         let urls = urls(credential)?;
-        let reported: Result<Reported, _> = self.report(&urls, CallbackVerb::Started, &body).await;
-        self.tell(&urls, reported.as_ref().err());
-        reported.map(|reported| begun(&reported)).map_err(refused)
+        let answer: Result<Begun, _> = self.report(&urls, CallbackVerb::Started, &body).await;
+        self.tell(&urls, answer.as_ref().err());
+        answer.map(|answer| begun(&answer)).map_err(refused)
+    }
+
+    async fn work(
+        &self,
+        credential: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        let body = Started { worker_id: worker.to_owned(), work: Some(work.into()) };
+        let urls = urls(credential)?;
+        let answer: Result<Begun, _> = self.report(&urls, CallbackVerb::Started, &body).await;
+        let Some(HandedOutWork { text, credentials }) = answer.map_err(refused)?.work else {
+            return Ok(None);
+        };
+        let credentials = credentials.iter().map(|relative| resolved(&urls.started, relative)).collect();
+        Ok(Some(FetchedWork { text, credentials }))
     }
 
     async fn heartbeat(

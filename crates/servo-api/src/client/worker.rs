@@ -13,16 +13,16 @@ use servo_core::AttemptId;
 use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::{Progress, Report};
 use servo_queue::{
-    CallbackError, Callbacks, Delivery, EvaluationSource, FinishedReply, HeartbeatReply, QueueError,
-    QueueErrorKind, Receipt, SignedEnvelope, StartedReply, TaskClaims, TaskSource,
+    CallbackError, Callbacks, Delivery, EvaluationSource, FetchedWork, FinishedReply, HeartbeatReply,
+    QueueError, QueueErrorKind, Receipt, SignedEnvelope, StartedReply, TaskClaims, TaskSource, WorkRef,
 };
 
 use super::{Client, ClientError};
 use crate::problem::Code;
 use crate::views::{
-    Accepted, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody,
-    Registration, Reported, Started, TakeEvaluationBody, TakenEvaluation, Task, WorkerSign, WorkerStanding,
-    Workers,
+    Accepted, Begun, EvaluatedBody, HandedOutWork, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody,
+    RegisterBody, Registration, Reported, Started, TakeEvaluationBody, TakenEvaluation, Task, WorkerSign,
+    WorkerStanding, Workers,
 };
 
 /// How long the server may wait for a task.
@@ -158,9 +158,20 @@ impl EvaluationSource for Client {
 #[async_trait]
 impl Callbacks for Client {
     async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
-        let body = Started { worker_id: worker.to_owned() };
-        let reported: Reported = self.report(token, "started", &body).await?;
-        Ok(begun(&reported))
+        let body = Started { worker_id: worker.to_owned(), work: None };
+        let answer: Begun = self.report(token, "started", &body).await?;
+        Ok(begun(&answer))
+    }
+
+    async fn work(
+        &self,
+        token: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        let body = Started { worker_id: worker.to_owned(), work: Some(work.into()) };
+        let answer: Begun = self.report(token, "started", &body).await?;
+        Ok(answer.work.map(|HandedOutWork { text, credentials }| FetchedWork { text, credentials }))
     }
 
     async fn heartbeat(
@@ -184,8 +195,8 @@ impl Callbacks for Client {
 }
 
 /// The reply that a report of a beginning was answered with.
-pub(super) fn begun(reported: &Reported) -> StartedReply {
-    match reported.accepted.accepted_event_id {
+pub(super) fn begun(answer: &Begun) -> StartedReply {
+    match answer.accepted.accepted_event_id {
         Some(event_id) => StartedReply::Begun { event_id },
         None => StartedReply::AlreadyBegun,
     }

@@ -19,7 +19,8 @@ use crate::callback_urls::GoodUrl;
 use crate::extract::{Json, Path};
 use crate::problem::Problem;
 use crate::views::{
-    CallbackHeartbeatAnswer, Completed, Heartbeat, HeartbeatAnswer, LogAnswer, LogBody, Reported, Started,
+    Begun, CallbackHeartbeatAnswer, Completed, Heartbeat, HeartbeatAnswer, LogAnswer, LogBody, Reported,
+    Started,
 };
 
 /// The attempt that an address is about.
@@ -51,11 +52,12 @@ pub(super) struct CallbackQuery {
     post, path = "/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/callbacks/started",
     operation_id = "callback_started", tag = "workers",
     params(CallbackPath, CallbackQuery), request_body = Started, security(("callback_url" = [])),
-    responses((status = 202, body = Reported), Problems)
+    responses((status = 202, body = Begun), Problems)
 )]
 pub(super) async fn started(
     State(app): State<Shared>,
     Path(path): Path<CallbackPath>,
+    url: GoodUrl,
     token: TaskToken,
     Json(body): Json<Started>,
 ) -> Result<Response<Body>, Problem> {
@@ -70,7 +72,8 @@ pub(super) async fn started(
         return Err(Refusal::UnknownWorker { worker }.into());
     }
     app.workspace().heard_of(&body.worker_id);
-    workers::started(State(app), Path(path.task_id), token, Json(body)).await
+    let to_credential = |claims| url.beside(&app.api.keys, &claims).to_credential();
+    workers::begin(&app, &path.task_id, &token, body, to_credential).await
 }
 
 /// A worker that was called is still at an attempt. The answer has new queries for URLs with little time left.

@@ -160,7 +160,7 @@ impl Cells<'_> {
             .enumerate()
             .map(|(at, whole)| if at == dimension { range.clone() } else { whole })
             .collect();
-        set.within(&PartitionSet::from(Block::new(ranges)))
+        set.intersection(&PartitionSet::from(Block::new(ranges)))
     }
 
     /// A cell without its counts of what is known: how many partitions there are, and its corners.

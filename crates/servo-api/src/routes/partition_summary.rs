@@ -171,7 +171,7 @@ impl Grid {
         } else {
             partitions.set_of(self.index(positions.start, 0)..self.index(positions.end, 0), at)
         };
-        u64::try_from(set.within(&bucket).len()).unwrap_or(u64::MAX)
+        u64::try_from(set.intersection(&bucket).len()).unwrap_or(u64::MAX)
     }
 }
 

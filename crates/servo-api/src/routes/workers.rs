@@ -27,7 +27,8 @@ use crate::app::Shared;
 use crate::extract::{Json, Path};
 use crate::problem::{Code, Problem};
 use crate::views::{
-    Accepted, Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task,
+    Accepted, Begun, Completed, HandedOutWork, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported,
+    Started, Task,
 };
 
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -93,7 +94,7 @@ pub(super) async fn lease(
 #[utoipa::path(
     post, path = "/tasks/{task_id}/started", operation_id = "task_started", tag = "workers",
     params(("task_id" = String, Path)), request_body = Started, security(("task_token" = [])),
-    responses((status = 202, body = Reported), Problems)
+    responses((status = 202, body = Begun), Problems)
 )]
 pub(super) async fn started(
     State(app): State<Shared>,
@@ -101,8 +102,21 @@ pub(super) async fn started(
     token: TaskToken,
     Json(body): Json<Started>,
 ) -> Result<Response<Body>, Problem> {
+    let to_credential = |claims| app.workspace().task_token(claims);
+    begin(&app, &task, &token, body, to_credential).await
+}
+
+/// Lets a worker begin an attempt, and gives it the work that its message refers to, with credentials for the attempts
+/// that the same call makes.
+pub(super) async fn begin(
+    app: &Shared,
+    task: &str,
+    token: &TaskToken,
+    body: Started,
+    to_credential: impl Fn(TaskClaims) -> String,
+) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
-    let (attempt, token) = (token.claims().attempt_id, token.about(&task)?);
+    let (attempt, token) = (token.claims().attempt_id, token.about(task)?);
     let answer = app.workspace().started(token, &body.worker_id).await;
     match &answer {
         // The attempt is still to be begun, by a worker that is registered.
@@ -111,10 +125,20 @@ pub(super) async fn started(
         // Whatever else went wrong, somebody is still to begin it: the same worker may ask again.
         Err(_) => {}
     }
-    Ok(match answer.map_err(refused)? {
-        StartedReply::Begun { event_id } => reported(Some(event_id), false),
-        StartedReply::AlreadyBegun => reported(None, false),
-    })
+    let accepted_event_id = match answer.map_err(refused)? {
+        StartedReply::Begun { event_id } => Some(event_id),
+        StartedReply::AlreadyBegun => None,
+    };
+    let stored = match body.work {
+        Some(work) => app.workspace().stored_work(token, &work.into()).await?,
+        None => None,
+    };
+    let work = stored.map(|(text, followers)| HandedOutWork {
+        text,
+        credentials: followers.into_iter().map(to_credential).collect(),
+    });
+    let begun = Begun { accepted: Accepted::by(accepted_event_id), work };
+    Ok((StatusCode::ACCEPTED, Answer(begun)).into_response())
 }
 
 /// A worker is still at an attempt.

@@ -303,7 +303,7 @@ impl From<&event::BackfillTarget> for BackfillTarget {
         Self {
             asset_key: target.asset.clone(),
             partitions: shown.collect(),
-            more: target.partitions.len().saturating_sub(SHOWN_RANGES) as u64,
+            more: target.ranges().saturating_sub(SHOWN_RANGES as u64),
         }
     }
 }

@@ -9,7 +9,7 @@ use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::outputs::OutputReport;
 use servo_engine::rows::WorkerRow;
 use servo_engine::{Outcome, State, TaskError, TaskState, WorkerState};
-use servo_queue::SignedEnvelope;
+use servo_queue::{SignedEnvelope, WorkRef};
 use utoipa::ToSchema;
 
 use super::attempts::Usage;
@@ -202,6 +202,53 @@ pub struct Lease {
 pub struct Started {
     /// The worker.
     pub worker_id: String,
+    /// The stored work that its message refers to, which is wanted in the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkReference>,
+}
+
+/// The hash and the size of work that is too large for a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkReference {
+    /// SHA-256 of its text, in lower-case hexadecimal digits.
+    pub sha256: String,
+    /// Bytes of its text.
+    pub bytes: u64,
+}
+
+impl From<WorkReference> for WorkRef {
+    fn from(WorkReference { sha256, bytes }: WorkReference) -> Self {
+        Self { sha256, bytes }
+    }
+}
+
+impl From<&WorkRef> for WorkReference {
+    fn from(WorkRef { sha256, bytes }: &WorkRef) -> Self {
+        Self { sha256: sha256.clone(), bytes: *bytes }
+    }
+}
+
+/// Stored work of an attempt that its worker has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HandedOutWork {
+    /// JSON text with the hash of the reference.
+    pub text: String,
+    /// The credentials of further attempts of the same call, in their order: task tokens, or JSON texts of callback URLs
+    /// relative to the address that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
+}
+
+/// The attempt is the worker's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Begun {
+    /// The event; absent if the attempt was the worker's already.
+    #[serde(flatten)]
+    pub accepted: Accepted,
+    /// The work that was asked for; absent if it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<HandedOutWork>,
 }
 
 /// A heartbeat of a running attempt.

@@ -25,7 +25,7 @@ use crate::workers::by_hand;
 const KEY: &str = "a key of a called worker";
 
 /// The endpoint of a worker on the loopback.
-struct Listening {
+pub(crate) struct Listening {
     inbox: Arc<PushInbox>,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -47,15 +47,15 @@ impl Listening {
         Self { inbox, address, stop: Some(stop), served }
     }
 
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(4, worker_keyring(KEY)).await
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/push", self.address)
     }
 
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         drop(self.stop.take());
         within(self.served).await.unwrap().unwrap();
     }
@@ -67,7 +67,7 @@ fn called(harness: &Harness, url: &str, credential: WorkerCredential) -> CalledW
     CalledWorker::new(url, &ClientTls::default(), credential, keys(), server, clock).unwrap()
 }
 
-fn with_key(harness: &Harness, url: &str) -> CalledWorker {
+pub(crate) fn with_key(harness: &Harness, url: &str) -> CalledWorker {
     called(harness, url, WorkerCredential::Key(KEY.into()))
 }
 
@@ -98,7 +98,7 @@ fn call_all(harness: &Harness, target: CalledWorker) -> tokio::task::JoinHandle<
     })
 }
 
-fn executor(harness: &Harness, listening: &Listening, script: &Arc<Script>) -> Executor {
+pub(crate) fn executor(harness: &Harness, listening: &Listening, script: &Arc<Script>) -> Executor {
     Executor {
         source: listening.inbox.clone(),
         queues: vec!["default".into()],

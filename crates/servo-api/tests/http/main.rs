@@ -30,6 +30,7 @@ mod remote_workers;
 mod roles;
 mod runs;
 mod security;
+mod stored_work;
 mod support;
 mod tenants;
 mod workers;

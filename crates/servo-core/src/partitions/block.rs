@@ -65,25 +65,6 @@ impl Block {
         let both = Self(self.0.iter().zip(&other.0).map(|(a, b)| overlap(a, b)).collect());
         (same_dimensions && !both.is_empty()).then_some(both)
     }
-
-    /// The difference of two blocks, as disjoint blocks: dimension by dimension, the ranges before and after the
-    /// intersection.
-    pub(super) fn without(&self, other: &Self) -> Vec<Self> {
-        let Some(common) = self.intersection(other) else { return Vec::from([self.clone()]) };
-        let mut rest = self.clone();
-        let mut left = Vec::new();
-        for (dimension, common) in common.0.iter().enumerate() {
-            let whole = rest.0[dimension].clone();
-            for outside in [whole.start..common.start, common.end..whole.end] {
-                if outside.start < outside.end {
-                    rest.0[dimension] = outside;
-                    left.push(rest.clone());
-                }
-            }
-            rest.0[dimension] = common.clone();
-        }
-        left
-    }
 }
 
 /// The block of a range along the only dimension.

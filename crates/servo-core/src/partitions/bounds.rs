@@ -73,7 +73,8 @@ impl Partitions {
     }
 }
 
-fn place(
+/// Where a value is along a dimension: one index, or the place between two where a dynamic key would be.
+pub(super) fn place(
     dimension: &Dimension,
     dim: &str,
     value: &PartitionValue,

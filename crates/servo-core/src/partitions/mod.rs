@@ -33,6 +33,7 @@
 //! ```
 
 mod block;
+mod both;
 mod bounds;
 mod calendar;
 mod context;
@@ -46,6 +47,7 @@ mod indexes;
 mod listed;
 mod mapping;
 mod overlap;
+mod packed;
 mod partition_set;
 mod ranges;
 mod set;
@@ -59,6 +61,7 @@ pub use context::PartitionContext;
 pub use def::PartitionsDef;
 pub use error::{KeyError, Problem, Problems, Reason};
 pub use mapping::{DimMapping, Mapped, Mapping, MappingAt, MappingDef, Mismatch, Missing};
+pub use packed::PackedPartitions;
 pub use partition_set::PartitionSet;
 pub use set::Partitions;
 pub use span::Span;

@@ -1,6 +1,7 @@
 //! Any set of partitions of one asset, however many they are.
 
 use super::block::Block;
+use super::both::{difference, intersection};
 use super::disjoint::disjoint;
 
 /// A set of partitions of one asset as disjoint blocks; equal sets have equal blocks.
@@ -67,13 +68,10 @@ impl PartitionSet {
     /// The partitions that are in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let left = self.0.iter().flat_map(|block| {
-            let taken = other.near(block).iter();
-            taken.fold(vec![block.clone()], |left, taken| {
-                left.iter().flat_map(|block| block.without(taken)).collect()
-            })
-        });
-        left.collect()
+        if other.is_empty() {
+            return self.clone();
+        }
+        difference(&self.0, &other.0)
     }
 
     /// The blocks that overlap a block along the first dimension. Along it, blocks ascend and are alike or apart.
@@ -94,7 +92,8 @@ impl PartitionSet {
     /// ```
     #[must_use]
     pub fn starting_at(&self, index: &[u64]) -> Self {
-        let after = (0..index.len()).map(|dimension| {
+        // The last first, so that they ascend.
+        let after = (0..index.len()).rev().map(|dimension| {
             let is_last = dimension + 1 == index.len();
             let ranges = index.iter().enumerate().map(|(at, digit)| match at.cmp(&dimension) {
                 std::cmp::Ordering::Less => *digit..digit.saturating_add(1),
@@ -105,6 +104,22 @@ impl PartitionSet {
             Block::new(ranges.collect::<Vec<_>>())
         });
         self.intersection(&Self(after.filter(|block| !block.is_empty()).collect()))
+    }
+
+    /// The first so many partitions from these indexes on, and the indexes of the last of them. What lies before and
+    /// behind them costs nothing.
+    pub fn first_from(&self, index: &[u64], count: usize) -> (Self, Option<Vec<u64>>) {
+        let Some(digit) = index.first() else { return self.first(count) };
+        let along = |block: &Block| block.ranges().first().cloned().unwrap_or_default();
+        let start = self.0.partition_point(|block| along(block).end <= *digit);
+        let mut end = start;
+        // Behind each range along the first dimension is a partition at least, except at the first of them.
+        for _ in 0..=count {
+            let Some(next) = self.0.get(end) else { break };
+            let range = along(next);
+            end += self.0[end..].partition_point(|block| along(block) == range);
+        }
+        Self(self.0[start..end].to_vec()).starting_at(index).first(count)
     }
 
     /// The first so many partitions, and the indexes of the last of them: in the order in which the first dimension
@@ -129,19 +144,11 @@ impl PartitionSet {
         (found.iter().map(|digits| Block::one(digits)).collect(), last)
     }
 
-    /// The partitions that are in both sets, where the other has few blocks: those of this one that are nowhere near
-    /// them cost nothing.
-    #[must_use]
-    pub fn within(&self, few: &Self) -> Self {
-        let pairs = few.0.iter().flat_map(|a| self.near(a).iter().filter_map(|b| a.intersection(b)));
-        pairs.collect()
-    }
-
-    /// The partitions that are in both sets.
+    /// The partitions that are in both sets. If one has few blocks, those of the other that are nowhere near them cost
+    /// nothing.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        let pairs = self.0.iter().flat_map(|a| other.0.iter().filter_map(|b| a.intersection(b)));
-        pairs.collect()
+        intersection(&self.0, &other.0)
     }
 }
 

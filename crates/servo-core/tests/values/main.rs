@@ -10,6 +10,7 @@ mod golden;
 mod mapping_checks;
 mod mappings;
 mod mappings_properties;
+mod partition_sets;
 mod partition_texts;
 mod partitions;
 mod partitions_cron;

@@ -8,7 +8,7 @@
 use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::{AssetKey, BackfillId, PartitionKey, Timestamp};
 
-use crate::chunks::{self, Chunk, Chunks, Sets};
+use crate::chunks::{Chunk, Chunks, Sets};
 use crate::command::{RunPlan, TriggerRun};
 use crate::decide::launch;
 use crate::definitions::Definitions;
@@ -55,11 +55,10 @@ fn next(state: &State, secret: &[u8], backfill: &Backfill, now: Timestamp) -> Ne
         return failed("no project is deployed any more".to_owned());
     };
     let at = context(state, backfill);
-    let targets = match chunks::read(&definitions, &backfill.definition.targets, at) {
-        Ok(targets) => targets,
+    let chunks = match state.prepared(backfill, &definitions, at) {
+        Ok(prepared) => Chunks::of(&definitions, prepared, at),
         Err(problem) => return failed(problem),
     };
-    let chunks = Chunks::new(&definitions, targets, at);
     let chunk = match chunks.next(backfill.cursor.as_ref(), backfill.definition.chunk_size) {
         Ok(Some(chunk)) => chunk,
         Ok(None) => return end(backfill),

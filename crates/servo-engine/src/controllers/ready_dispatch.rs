@@ -163,6 +163,6 @@ fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> DispatchR
         attempt,
         attempt_id: attempt_id(run.id, &task.key, attempt, now),
         worker_queue: task.options.worker_queue.clone(),
-        provenance: Arc::new(work::provenance(state, run, task)),
+        provenance: Arc::new(work::provenance(state, run, task).into_event()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use servo_core::partitions::PackedPartitions;
 use servo_core::{AssetKey, BackfillId, Fingerprint, PartitionKey, RunId, Timestamp};
 
 use super::Payload;
@@ -64,9 +65,19 @@ pub struct BackfillCreated {
 pub struct BackfillTarget {
     /// The asset.
     pub asset: AssetKey,
-    /// Its partitions; none if it has no partitions.
+    /// Its partitions; none if it has no partitions. Of very many ranges the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<KeyRange>,
+    /// All of them, if they are too many ranges to name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<Arc<PackedPartitions>>,
+}
+
+impl BackfillTarget {
+    /// How many ranges of partitions there are.
+    pub fn ranges(&self) -> u64 {
+        self.packed.as_ref().map_or(self.partitions.len() as u64, |packed| packed.blocks)
+    }
 }
 
 /// The partitions between two keys along every dimension, both included.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{Applied, At, Ignored};
 use crate::event::{DispatchEnqueued, DispatchRequested};
 use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
+use crate::provenance::Provenance;
 use crate::state::{Outbox, Rest, State};
+use crate::work;
 
 pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
@@ -20,15 +22,29 @@ pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) 
     if task.state != TaskState::Ready || task.has_open_attempt() {
         return Applied::No(Ignored::NotInThatState);
     }
+    let provenance = whole(&payload.provenance, || work::provenance(state, run, task));
     state.change_task(payload.run_id, position, at.id, |task| {
         task.begin_attempt(payload.attempt, payload.attempt_id);
         task.timer = None;
-        task.provenance = payload.provenance.clone();
+        task.provenance = provenance;
         task.inputs_as_of = Some(at.id);
         task.voided = Arc::default();
         task.outbox = Some(Outbox { status: OutboxStatus::Pending, created_at: at.time });
     });
     Applied::Yes
+}
+
+/// The provenance with all inputs named: what the event had no room for is what the state has at that event. If it is
+/// not, what is named is all that is known.
+fn whole(event: &Arc<Provenance>, of_state: impl FnOnce() -> Provenance) -> Arc<Provenance> {
+    if event.unnamed.is_none() {
+        return event.clone();
+    }
+    let found = of_state();
+    match found.is_meant_by(event) {
+        true => Arc::new(Provenance { inputs: found.inputs, unnamed: None, ..Provenance::clone(event) }),
+        false => event.clone(),
+    }
 }
 
 /// The queue's answer races with the worker's first report: whichever comes first, the outcome is the same (INV-1).

@@ -1,5 +1,5 @@
-//! Requests for backfills: what is to be made is found on a snapshot and written down as ranges of keys, however many
-//! partitions they are. Another backfill makes again what one did not make.
+//! Requests for backfills: what is to be made is found on a snapshot and written down as ranges of keys, or packed if it
+//! is scattered, however many partitions they are. Another backfill makes again what one did not make.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,6 @@ use crate::planner::{self, PartitionChoice, PlanContext, PlanRequest};
 use crate::principal::Caller;
 use crate::rows::BackfillChunkRow;
 use crate::state::{Backfill, State};
-
-/// Ranges of keys that one backfill may be written down as.
-const MAX_RANGES: usize = 20_000;
 
 /// Partitions of one run unless said otherwise.
 pub const DEFAULT_CHUNK_SIZE: u32 = 10;
@@ -297,13 +294,6 @@ fn look(
     at: PartitionContext<'_>,
 ) -> Result<BackfillPreview, RequestError> {
     let written = chunks::written(definitions, &targets, at);
-    let ranges: usize = written.iter().map(|target| target.partitions.len()).sum();
-    if ranges > MAX_RANGES {
-        return Err(RequestError::Backfill(format!(
-            "what is to be made is scattered over {ranges} ranges of partitions, and {MAX_RANGES} are the most; {}",
-            narrower(definitions, &request.partitions, &written)
-        )));
-    }
     let at_once = u64::from(request.chunk_size).saturating_mul(u64::from(request.max_concurrent_runs));
     let estimate = estimate(state, definitions, &targets, at_once);
     let chunks = Chunks::new(definitions, targets, at);
@@ -328,32 +318,6 @@ fn look(
         first_run_tasks: planned.tasks.len(),
         estimate,
     })
-}
-
-/// The part to ask for first when partitions are scattered over too many ranges.
-fn narrower(definitions: &Definitions, asked: &PartitionChoice, written: &[BackfillTarget]) -> String {
-    // A range narrows what is chosen by its status; keys that are named are made beside it.
-    let is_filter = (asked.missing || asked.failed || asked.stale) && asked.keys.is_empty();
-    let fits = match written {
-        [target] if is_filter => {
-            let position = definitions.position(&target.asset);
-            let partitions = position.and_then(|asset| definitions.asset(asset).partitions.as_ref());
-            let has_one_dimension = partitions.is_some_and(|known| known.dimensions().count() == 1);
-            let last = target.partitions.get(MAX_RANGES - 1).filter(|_| has_one_dimension);
-            target
-                .partitions
-                .first()
-                .zip(last)
-                .map(|(first, last)| (first.from.to_string(), last.last().to_string()))
-        }
-        _ => None,
-    };
-    match fits {
-        Some((first, last)) => format!(
-            "the same with partitions {first}..{last} is as much as fits: make that first, and ask again for the rest"
-        ),
-        None => "ask for a part of the partitions, or of the assets, and again for the rest".to_owned(),
-    }
 }
 
 fn basis(state: &State, preview: &BackfillPreview) -> Result<PlanBasis, RequestError> {

@@ -1,18 +1,21 @@
 //! Backfills: what each makes, how far it is, and its newest chunks.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use servo_core::partitions::PartitionContext;
 use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, Timestamp};
 
 use super::{RestoreError, SharedMap, State};
+use crate::chunks::{self, Prepared};
+use crate::definitions::Definitions;
 use crate::event::BackfillCreated;
 use crate::lifecycle::BackfillState;
 use crate::principal::Principal;
 use crate::rows::{BackfillChunkRow, BackfillRow, Json};
 
 /// Backfills of which nothing can change any more and that are kept in memory, and ranges of partitions that they have
-/// together.
+/// together: those that are packed take a few bytes each.
 const RECENT_BACKFILLS: usize = 1_000;
 const RECENT_RANGES: usize = 100_000;
 
@@ -193,6 +196,28 @@ pub(crate) struct Backfills {
     /// partitions they have together.
     over: SharedMap<(EventId, BackfillId), ()>,
     over_ranges: usize,
+    /// The targets of the scattered backfill that was planned last.
+    prepared: LastPrepared,
+}
+
+/// What was found of the targets of a backfill, kept for its next chunk. It is a function of the state, and a copy of
+/// the state finds it again.
+#[derive(Debug, Default)]
+pub(crate) struct LastPrepared(Mutex<Option<(PreparedFor, Arc<Prepared>)>>);
+
+/// What the targets of a backfill depend on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PreparedFor {
+    backfill: BackfillId,
+    deployment: u64,
+    /// Counts changes of dynamic partitions.
+    dynamic: u64,
+}
+
+impl Clone for LastPrepared {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// A backfill that leaves memory, with its chunks that were there.
@@ -213,6 +238,12 @@ impl Backfills {
     /// All of them, by id.
     pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = &Arc<Backfill>> {
         self.by_id.values()
+    }
+
+    /// Forgets what was found of the targets of a backfill: it has no next chunk.
+    fn forget_prepared(&mut self, id: BackfillId) {
+        let last = self.prepared.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|(known, _)| known.backfill == id);
     }
 
     /// The backfill that a request was answered with.
@@ -321,7 +352,7 @@ impl Backfills {
 
 /// How many ranges of partitions a backfill remembers.
 fn ranges(backfill: &Backfill) -> usize {
-    backfill.definition.targets.iter().map(|target| target.partitions.len()).sum()
+    backfill.definition.targets.iter().map(|target| target.ranges() as usize).sum()
 }
 
 impl State {
@@ -338,6 +369,37 @@ impl State {
     /// All backfills in memory, from the first to the last.
     pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
         self.backfills.values().map(|backfill| &**backfill)
+    }
+
+    /// What is found once of the targets of a backfill, or why there are no such targets any more. Of very many ranges
+    /// it is kept until another backfill, or the next deployment.
+    pub(crate) fn prepared(
+        &self,
+        backfill: &Backfill,
+        definitions: &Definitions,
+        at: PartitionContext<'_>,
+    ) -> Result<Arc<Prepared>, String> {
+        let prepare = || {
+            let targets = chunks::read(definitions, &backfill.definition.targets, at)?;
+            Ok(Arc::new(Prepared::new(definitions, targets, at)))
+        };
+        if backfill.definition.targets.iter().all(|target| target.packed.is_none()) {
+            return prepare();
+        }
+        let wanted = PreparedFor {
+            backfill: backfill.id,
+            deployment: self.definitions.number(),
+            dynamic: self.dynamic.changes(),
+        };
+        let mut last = self.backfills.prepared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, prepared)) = &*last
+            && *known == wanted
+        {
+            return Ok(prepared.clone());
+        }
+        let prepared = prepare()?;
+        *last = Some((wanted, prepared.clone()));
+        Ok(prepared)
     }
 
     /// Whether another chunk of a backfill may be at work.
@@ -380,6 +442,10 @@ impl State {
         change(backfill);
         backfill.version = backfill.version.max(version);
         self.index.chunks_at_work = self.index.chunks_at_work - at_work + backfill.active.len() as u32;
+        if backfill.state.is_terminal() {
+            self.backfills.forget_prepared(id);
+        }
+        let Some(backfill) = self.backfills.get(id) else { return };
         if backfill.is_open() {
             self.index.backfills.insert(id);
         } else {

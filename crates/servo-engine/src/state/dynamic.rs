@@ -37,6 +37,11 @@ impl DynamicPartitions {
         self.sets.get(name).map_or(0, |set| set.number)
     }
 
+    /// How often the keys of any name have changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.sets.values().map(|set| set.number).sum()
+    }
+
     /// Keys by name, each list sorted and without duplicates.
     pub(crate) fn keys(&self) -> &BTreeMap<String, Vec<String>> {
         &self.keys

@@ -10,18 +10,18 @@ use servo_core::{AssetKey, AttemptId, MaterializationId, Operation, PartitionKey
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use crate::definitions::{Asset, Definitions, Dep, Phase};
 use crate::outputs::materialization_of;
-use crate::provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
+use crate::provenance::{ExpectedCheck, InputRead, PieceRead, PiecesRead, Provenance, RoomForNames};
 use crate::state::{Materialized, Run, State, Task};
 
 /// The provenance of an attempt that is about to be dispatched. Nothing is known of what is not deployed.
 pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
     let Some(task) = Resolver::new(state, run, task) else { return Provenance::default() };
     let mut inputs: Vec<InputRead> = Vec::new();
-    let mut named = NAMED_INPUTS;
+    let mut room = RoomForNames::of_event();
     let is_check = task.is_check();
     if is_check {
         let own = |asset: &Asset| {
-            InputRead::new(&asset.key, &[task.piece(&asset.key, task.partition.clone())], NAMED_INPUTS)
+            InputRead::new(&asset.key, &[task.piece(&asset.key, task.partition.clone())], &room)
         };
         inputs.extend(task.outputs().filter_map(own));
     }
@@ -30,10 +30,10 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
     for dep in deps {
         let set = task.upstream(dep);
         let pieces = task.pieces(dep, &set);
-        let input = InputRead::new(&task.definitions.asset(dep.asset).key, &pieces, named);
+        let input = InputRead::new(&task.definitions.asset(dep.asset).key, &pieces, &room);
         data_as_of = data_as_of.into_iter().chain(task.data_as_of(dep, &set)).min();
-        // Inputs without partitions are always named, however many there are.
-        named = named.saturating_sub(input.as_ref().map_or(0, InputRead::named));
+        // Inputs without partitions are always named, however many there are; the event leaves some out.
+        input.iter().for_each(|input| room.take(input));
         inputs.extend(input);
     }
     let version = |asset: &Asset| asset.def.code_version.as_deref().map(Arc::from);
@@ -49,6 +49,7 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
             .flat_map(|(output, asset)| expected(output, asset, is_check))
             .collect(),
         inputs,
+        unnamed: None,
         data_as_of,
         call: None,
     }
@@ -102,7 +103,8 @@ pub(crate) fn can_be_repeated(state: &State, run: &Run, task: &Task) -> bool {
         PiecesRead::Counted { .. } => resolver.deps().into_iter().any(|dep| {
             let asset = &resolver.definitions.asset(dep.asset).key;
             *asset == read.asset
-                && InputRead::new(asset, &resolver.pieces(dep, &resolver.upstream(dep)), 0).as_ref()
+                && InputRead::new(asset, &resolver.pieces(dep, &resolver.upstream(dep)), &RoomForNames::NONE)
+                    .as_ref()
                     == Some(read)
         }),
     })

@@ -6,28 +6,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::partitions::{MappingDef, PartitionContext, Span};
-use servo_core::{AssetKey, BackfillId, PartitionKey, PartitionsDef, TaskKey};
+use servo_core::partitions::{MappingDef, Span};
+use servo_core::{BackfillId, PartitionsDef, TaskKey};
 use servo_engine::controllers::backfills;
 use servo_engine::definitions::{AssetDef, DepDef};
-use servo_engine::event::{BackfillChunkPlanned, FailureThreshold, KeyList};
+use servo_engine::event::{BackfillChunkPlanned, FailureThreshold};
 use servo_engine::outputs::Usage;
 use servo_engine::planner::PartitionChoice;
-use servo_engine::requests::{self, BackfillRequest, PlanBasis};
+use servo_engine::requests::{self, BackfillRequest};
 use servo_engine::{
-    Attempt, AttemptOutcome, Backfill, BackfillChange, BackfillState, Caller, CancelCause, ChangeBackfill,
-    ChangeSettings, Deploy, EventData, Input, MarkPartitions, Refusal, Reply, Report, RunSource,
-    RunTransitionReason, SettingOrigin, SettingValue, Settings, State,
+    Attempt, Backfill, BackfillChange, BackfillState, Caller, CancelCause, ChangeBackfill, ChangeSettings,
+    Deploy, EventData, Input, Refusal, Reply, Report, RunSource, RunTransitionReason, SettingOrigin,
+    SettingValue, Settings, State,
 };
 
 use crate::support;
 use crate::support::{SECRET, World, tenant, user_error, workspace};
 
-fn daily(from: &str, to: &str) -> PartitionsDef {
+pub(crate) fn daily(from: &str, to: &str) -> PartitionsDef {
     PartitionsDef::Daily { span: Span::new(from).until(to) }
 }
 
-fn asset(name: &str, partitions: Option<PartitionsDef>, deps: Vec<DepDef>) -> Arc<AssetDef> {
+pub(crate) fn asset(name: &str, partitions: Option<PartitionsDef>, deps: Vec<DepDef>) -> Arc<AssetDef> {
     Arc::new(AssetDef {
         key: format!("t/{name}"),
         code_version: Some("1".to_owned()),
@@ -37,7 +37,7 @@ fn asset(name: &str, partitions: Option<PartitionsDef>, deps: Vec<DepDef>) -> Ar
     })
 }
 
-fn reads(name: &str, mapping: Option<MappingDef>) -> DepDef {
+pub(crate) fn reads(name: &str, mapping: Option<MappingDef>) -> DepDef {
     DepDef { asset: Some(format!("t/{name}")), mapping, ..DepDef::default() }
 }
 
@@ -46,7 +46,7 @@ fn january() -> Option<PartitionsDef> {
     Some(daily("2024-01-01", "2024-01-30"))
 }
 
-fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
+pub(crate) fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
     let command = Deploy {
         time_zones: "2026e".into(),
         digest: digest.into(),
@@ -79,11 +79,11 @@ fn request(selection: &str, range: &str) -> BackfillRequest {
     }
 }
 
-fn all(selection: &str) -> BackfillRequest {
+pub(crate) fn all(selection: &str) -> BackfillRequest {
     request(selection, "2024-01-01..2024-01-30")
 }
 
-fn create(world: &mut World, request: BackfillRequest) -> BackfillId {
+pub(crate) fn create(world: &mut World, request: BackfillRequest) -> BackfillId {
     let command = requests::prepare_backfill(world.state(), request, world.now).expect("it can be made");
     match world.ask(Input::CreateBackfill(command)) {
         Ok(Reply::Backfill(reply)) => reply.backfill_id,
@@ -91,7 +91,7 @@ fn create(world: &mut World, request: BackfillRequest) -> BackfillId {
     }
 }
 
-fn retry(world: &mut World, of: BackfillId) -> BackfillId {
+pub(crate) fn retry(world: &mut World, of: BackfillId) -> BackfillId {
     let failed: Vec<_> =
         world.state().backfill_chunks().filter(|row| row.backfill_id == of).cloned().collect();
     let parent = world.state().backfill(of).expect("it is there");
@@ -115,7 +115,7 @@ fn change(world: &mut World, backfill: BackfillId, change: BackfillChange) -> Re
     }))
 }
 
-fn backfill(world: &World, id: BackfillId) -> &Backfill {
+pub(crate) fn backfill(world: &World, id: BackfillId) -> &Backfill {
     world.state().backfill(id).expect("it is there")
 }
 
@@ -128,7 +128,7 @@ fn chunks(world: &World) -> Vec<BackfillChunkPlanned> {
 }
 
 /// Every attempt that waits for a worker.
-fn open(world: &World) -> Vec<Attempt> {
+pub(crate) fn open(world: &World) -> Vec<Attempt> {
     let runs = world.state().runs().filter(|run| !run.state.is_terminal());
     let tasks = runs.flat_map(|run| {
         run.tasks.iter().filter(|task| task.has_open_attempt()).map(|task| Attempt {
@@ -143,7 +143,7 @@ fn open(world: &World) -> Vec<Attempt> {
 
 /// Plays every task until nothing is left to do, or `enough` says so; `fails` decides which attempts do. Gives back
 /// what was attempted, in order.
-fn play(
+pub(crate) fn play(
     world: &mut World,
     fails: impl Fn(&TaskKey) -> bool,
     enough: impl Fn(&World) -> bool,
@@ -335,37 +335,6 @@ fn a_preview_knows_how_long_it_took_when_the_runs_have_left_memory() {
     let estimate = found.estimate.expect("durations stay with the asset");
     assert_eq!((estimate.work.get(), estimate.elapsed.get(), estimate.from_tasks), (90_000, 9_000, 2));
     assert_eq!(estimate.cost.get(), 30 * 12, "and so do costs");
-}
-
-#[test]
-fn what_is_scattered_too_much_is_refused_with_the_part_that_fits() {
-    let keys: Vec<String> = (0..40_010).map(|number| format!("k{number:05}")).collect();
-    let mut world = world(vec![asset("a", Some(PartitionsDef::Static { keys }), Vec::new())]);
-    let definitions = world.state().checked_definitions().expect("deployed");
-    let partitions = definitions.asset(0).partitions.clone().expect("it has some");
-    let at = PartitionContext::new(world.now, world.state().dynamic_partitions());
-    let every_other: Vec<PartitionKey> = partitions.page(0, 40_010, at).into_iter().step_by(2).collect();
-    for part in every_other.chunks(10_000) {
-        let marked = MarkPartitions {
-            asset: AssetKey::parse("t.a").expect("a key"),
-            partitions: KeyList::new(part.to_vec()),
-            outcome: AttemptOutcome::Failed,
-            reason: String::new(),
-            basis: PlanBasis::default(),
-            caller: Caller::user("me"),
-        };
-        world.ask(Input::MarkPartitions(marked)).expect("marked");
-    }
-    let failed = PartitionChoice { failed: true, ..PartitionChoice::default() };
-    let asked = |partitions: PartitionChoice| {
-        let request = BackfillRequest { partitions, ..all("t.a") };
-        requests::preview_backfill(world.state(), &request, world.now)
-    };
-    let refused = asked(failed.clone()).expect_err("they are too many").to_string();
-    assert!(refused.contains("20005 ranges"), "{refused}");
-    assert!(refused.contains("with partitions k00000..k39998 is as much as fits"), "{refused}");
-    let part = PartitionChoice { ranges: vec!["k00000..k39998".to_owned()], ..failed };
-    assert_eq!(asked(part).expect("it fits").total_partitions, 20_000);
 }
 
 /// L2-INV-7 of the seeds: the same chunk twice changes nothing.

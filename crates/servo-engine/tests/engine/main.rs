@@ -7,6 +7,7 @@ mod answers;
 mod asked_first;
 mod asset_states;
 mod audit;
+mod backfills_scattered;
 mod calls;
 mod cancellation;
 mod checks_alone;

@@ -6,15 +6,17 @@ use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey};
 use servo_engine::definitions::AssetDef;
 use servo_engine::effect;
+use servo_engine::event::{KeyList, encode_batch};
 use servo_engine::outputs::{OutputReport, materialization_of};
+use servo_engine::requests::PlanBasis;
 use servo_engine::rows::MaterializationInputRow;
 use servo_engine::work::Work;
 use servo_engine::{
-    Attempt, Caller, DataFormat, Deploy, Effect, Input, NAMED_INPUTS, OutputState, PiecesRead, Report,
-    Settings, TaskOptions, TaskRequest, TaskState, TriggerRun,
+    Attempt, AttemptOutcome, Caller, DataFormat, Deploy, Effect, EventData, Input, MarkPartitions,
+    NAMED_INPUTS, OutputState, PiecesRead, Report, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun,
 };
 
-use crate::support::{World, plan_of};
+use crate::support::{self, World, plan_of};
 
 fn asset(key: &str, version: &str, more: Value) -> Value {
     let mut asset = json!({
@@ -313,4 +315,79 @@ fn a_task_with_more_inputs_without_partitions_than_can_be_counted_names_them_all
     let read: Vec<_> = rows.iter().filter_map(|row| row.upstream_materialization_id).collect();
     assert_eq!(read.len(), count);
     assert!(made.iter().all(|id| read.contains(id)));
+}
+
+/// Bytes of the newest event of a dispatch.
+fn event_size(world: &World) -> usize {
+    let dispatches =
+        world.log.iter().flatten().filter(|event| matches!(event.data, EventData::DispatchRequested(_)));
+    let newest = dispatches.last().expect("one was dispatched").clone();
+    let mut bytes = Vec::new();
+    encode_batch(&[newest], &mut bytes);
+    bytes.len()
+}
+
+#[test]
+fn the_event_of_a_dispatch_is_small_however_long_the_names_of_its_inputs_are() {
+    let keys: Vec<String> =
+        (0..NAMED_INPUTS).map(|number| format!("{number:03}{}", "é".repeat(250))).collect();
+    let parts = json!({ "kind": "static", "keys": keys });
+    let reads = json!({ "asset": "long/parts", "parameter": "parts", "mapping": { "kind": "all" } });
+    let assets = [
+        asset("long/parts", "1", json!({ "partitions": parts })),
+        asset("long/all", "1", json!({ "deps": [reads] })),
+    ];
+    let mut world = World::new(Settings::default());
+    deploy(&mut world, "d1", &assets);
+    let definitions = world.state().checked_definitions().expect("deployed");
+    let asset = AssetKey::parse("long.parts").expect("a key");
+    let position = definitions.position(&asset).expect("it is there");
+    let partitions = definitions.asset(position).partitions.clone().expect("it has some");
+    let marked = MarkPartitions {
+        asset,
+        partitions: KeyList::new(partitions.page(0, NAMED_INPUTS, world.now)),
+        outcome: AttemptOutcome::Succeeded,
+        reason: String::new(),
+        basis: PlanBasis::default(),
+        caller: Caller::user("me"),
+    };
+    world.ask(Input::MarkPartitions(marked)).expect("marked");
+    let (_, work) = dispatched(&mut world, "long/all");
+    assert_eq!(work.inputs[0].pieces.len(), NAMED_INPUTS);
+    assert!(event_size(&world) < 4_000, "{} bytes", event_size(&world));
+}
+
+#[test]
+fn inputs_without_partitions_that_an_event_cannot_name_are_found_when_it_is_folded() {
+    const MANY: usize = 3_000;
+    let names: Vec<String> = (0..MANY).map(|number| format!("wide/part_{number:04}")).collect();
+    let mut assets: Vec<Value> = names.iter().map(|name| asset(name, "1", json!({}))).collect();
+    let deps: Vec<Value> = names.iter().map(|name| json!({ "asset": name })).collect();
+    assets.push(asset("wide/sink", "1", json!({ "deps": deps })));
+    let mut world = World::new(Settings::default());
+    deploy(&mut world, "d1", &assets);
+    for name in &names {
+        let marked = MarkPartitions {
+            asset: AssetKey::parse(&name.replace('/', ".")).expect("a key"),
+            partitions: KeyList::default(),
+            outcome: AttemptOutcome::Succeeded,
+            reason: String::new(),
+            basis: PlanBasis::default(),
+            caller: Caller::user("me"),
+        };
+        world.ask(Input::MarkPartitions(marked)).expect("marked");
+    }
+    let (attempt, work) = dispatched(&mut world, "wide/sink");
+    assert!(event_size(&world) <= 64 << 10, "{} bytes", event_size(&world));
+    let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
+    assert_eq!((task.provenance.inputs.len(), &task.provenance.unnamed), (MANY, &None));
+    let mut replayed = support::empty_state(&Settings::default());
+    for (seq, batch) in (1u64..).zip(&world.log) {
+        replayed.apply_batch(seq, batch);
+    }
+    let again = replayed.task(attempt.run_id, &attempt.task_key).expect("a task");
+    assert_eq!(again.provenance, task.provenance);
+    world.engine.state_mut().take_delta();
+    let made = finish(&mut world, attempt, &work, None);
+    assert_eq!(inputs_of(&mut world, made).len(), MANY, "lineage has them all");
 }

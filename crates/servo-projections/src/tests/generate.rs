@@ -355,7 +355,7 @@ made! {
         request_fingerprint: from.make(),
     };
     KeyRange: |from| KeyRange { from: from.make(), to: from.make() };
-    BackfillTarget: |from| BackfillTarget { asset: from.make(), partitions: from.make() };
+    BackfillTarget: |from| BackfillTarget { asset: from.make(), partitions: from.make(), packed: None };
     FailureThreshold: |from| match from.below(2) {
         0 => FailureThreshold::Percent(10),
         _ => FailureThreshold::Count(from.make()),

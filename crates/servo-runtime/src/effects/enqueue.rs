@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
+use servo_core::{Backoff, Clock, Millis, RunId, cloud_task_id, dispatch_id};
 use servo_engine::{Attempt, Dispatch, HandedOut, Input};
 use servo_queue::{
     EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Follower, Keyring, Message as QueueMessage,
     TaskClaims, TaskQueue,
 };
 use servo_store::Layout;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::data::Data;
 use crate::messages::EngineMessage;
 use crate::spawner::Spawner;
 
@@ -22,6 +24,9 @@ pub(crate) struct Enqueuer {
     pub(crate) keys: Keyring,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) layout: Layout,
+    /// Where work is stored that is too large for a message; none if nothing that runs here stores anything. Then
+    /// messages are as large as they are.
+    pub(crate) data: Option<Data>,
     pub(crate) heartbeat_interval: Millis,
     pub(crate) envelope_lifetime: Millis,
     pub(crate) spawner: Arc<dyn Spawner>,
@@ -31,12 +36,34 @@ pub(crate) struct Enqueuer {
 /// Dispatches that are tried where the batch was committed before they are handed to another thread.
 const TRIED_AT_ONCE: usize = 16;
 
+/// Delays between tries to store work.
+const INITIAL_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(5);
+
+/// A request to the lanes, and the attempts that it hands out.
+type Request = EnqueueRequest<Vec<Attempt>>;
+
+/// A message, or one that is too large.
+enum Prepared {
+    Message(QueueMessage),
+    Oversized(Oversized),
+}
+
+/// A message whose work has to be stored first.
+struct Oversized {
+    message: QueueMessage,
+    run: RunId,
+    text: String,
+    sha256: String,
+}
+
 impl Enqueuer {
     /// Carries out the effects that need not wait; returns the rest.
     pub(super) fn begin(&self, mut dispatches: Vec<Dispatch>) -> Vec<Dispatch> {
         if dispatches.len() <= TRIED_AT_ONCE {
             dispatches.retain(|dispatch| {
-                let taken = self.queue.enqueue(self.message(dispatch), self.options()).now_or_never();
+                let Prepared::Message(message) = self.prepare(dispatch) else { return true };
+                let taken = self.queue.enqueue(message, self.options()).now_or_never();
                 let done = matches!(taken, Some(Ok(_))) && self.acknowledge(dispatch).is_ok();
                 !done
             });
@@ -61,12 +88,19 @@ impl Enqueuer {
             let requests = requests;
             while let Some(batch) = dispatches.recv().await {
                 for dispatch in batch {
-                    let message = self.message(&dispatch);
-                    let _closed = requests.send(EnqueueRequest {
-                        message,
-                        options: self.options(),
-                        tag: dispatch.attempts().cloned().collect(),
-                    });
+                    let attempts = dispatch.attempts().cloned().collect();
+                    match self.prepare(&dispatch) {
+                        Prepared::Message(message) => self.hand_over(message, attempts, &requests),
+                        Prepared::Oversized(oversized) => {
+                            let (this, requests) = (self.clone(), requests.clone());
+                            let stored = async move {
+                                if let Some(message) = this.store(oversized).await {
+                                    this.hand_over(message, attempts, &requests);
+                                }
+                            };
+                            self.spawner.spawn(stored.boxed());
+                        }
+                    }
                 }
             }
         };
@@ -83,13 +117,33 @@ impl Enqueuer {
         futures::join!(feed, lanes.run(waiting, taken));
     }
 
+    fn hand_over(&self, message: QueueMessage, attempts: Vec<Attempt>, requests: &UnboundedSender<Request>) {
+        let _closed = requests.send(EnqueueRequest { message, options: self.options(), tag: attempts });
+    }
+
+    /// Stores the work that a message refers to, before anybody can be given the message. Tried again until it is
+    /// durable; none if the process ends first, and then the next start dispatches the attempt again.
+    async fn store(&self, oversized: Oversized) -> Option<QueueMessage> {
+        let Oversized { message, run, text, sha256 } = oversized;
+        let data = self.data.as_ref()?;
+        let (name, text) = (self.layout.stored_work(run, &sha256), Bytes::from(text));
+        let seed = u64::from_str_radix(sha256.get(..16).unwrap_or_default(), 16).unwrap_or_default();
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, seed);
+        while let Err(error) = data.root.put_all(vec![(name.clone(), text.clone())]).await {
+            tracing::warn!(path = data.root.uri(&name), %error, "work of a task could not be stored, it is tried again");
+            self.spawner.sleep(backoff.next_delay()).await;
+            self.engine.upgrade()?;
+        }
+        Some(message)
+    }
+
     /// Messages expire with their envelope.
     fn options(&self) -> EnqueueOptions {
         let deadline = Some(Duration::from_millis(self.envelope_lifetime.get()));
         EnqueueOptions { deadline, ..EnqueueOptions::default() }
     }
 
-    fn message(&self, dispatch: &Dispatch) -> QueueMessage {
+    fn prepare(&self, dispatch: &Dispatch) -> Prepared {
         let attempt = &dispatch.attempt;
         tracing::debug!(
             run_id = %attempt.run_id,
@@ -126,27 +180,37 @@ impl Enqueuer {
             }
         };
         let followers = dispatch.followers.iter().map(follower).collect();
-        QueueMessage {
-            queue: dispatch.queue.clone(),
-            id: cloud_task_id('d', &dispatch_id),
-            envelope: self.keys.seal(&Envelope {
-                followers,
-                envelope_version: 1,
-                task_token: self.keys.mint(&claims),
-                callbacks: None,
-                tenant_id: claims.tenant,
-                workspace_id: claims.workspace,
-                run_id: attempt.run_id,
-                task_key: claims.task_key,
-                attempt: attempt.attempt,
-                attempt_id: attempt.attempt_id,
-                dispatch_id,
-                work: dispatch.work.clone(),
-                timeout_ms: Some(dispatch.timeout),
-                heartbeat_interval_ms: self.heartbeat_interval,
-                expires_at,
-                nonce: attempt.attempt_id.to_string(),
-            }),
+        let id = cloud_task_id('d', &dispatch_id);
+        let mut envelope = Envelope {
+            followers,
+            work_ref: None,
+            envelope_version: 1,
+            task_token: self.keys.mint(&claims),
+            callbacks: None,
+            tenant_id: claims.tenant,
+            workspace_id: claims.workspace,
+            run_id: attempt.run_id,
+            task_key: claims.task_key,
+            attempt: attempt.attempt,
+            attempt_id: attempt.attempt_id,
+            dispatch_id,
+            work: dispatch.work.clone(),
+            timeout_ms: Some(dispatch.timeout),
+            heartbeat_interval_ms: self.heartbeat_interval,
+            expires_at,
+            nonce: attempt.attempt_id.to_string(),
+        };
+        let message = |envelope| QueueMessage { queue: dispatch.queue.clone(), id, envelope };
+        let sealed = self.keys.seal(&envelope);
+        if self.data.is_none() || !envelope.is_oversized(&sealed.body) {
+            return Prepared::Message(message(sealed));
         }
+        let (text, reference) = envelope.detach_work();
+        Prepared::Oversized(Oversized {
+            message: message(self.keys.seal(&envelope)),
+            run: attempt.run_id,
+            text,
+            sha256: reference.sha256,
+        })
     }
 }

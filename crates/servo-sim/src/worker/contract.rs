@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use servo_core::{AttemptId, Clock, Timestamp};
 use servo_engine::{Progress, Report};
 use servo_queue::{
-    CallbackError, Callbacks, Delivery, Envelope, FinishedReply, HeartbeatReply, Keyring, QueueError,
-    Receipt, StartedReply, TaskSource,
+    CallbackError, Callbacks, Delivery, Envelope, FetchedWork, FinishedReply, HeartbeatReply, Keyring,
+    QueueError, Receipt, StartedReply, TaskSource, WorkRef,
 };
 
 use crate::cluster::Cluster;
@@ -238,6 +238,16 @@ impl Callbacks for WatchedCallbacks {
             }
         }
         answer
+    }
+
+    async fn work(
+        &self,
+        token: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        self.contract.shows(token);
+        self.callbacks.work(token, worker, work).await
     }
 
     async fn heartbeat(

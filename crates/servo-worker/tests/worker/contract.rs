@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use servo_engine::{Progress, Report};
 use servo_queue::{
-    CallbackError, Callbacks, Delivery, EnqueueOptions, Envelope, FinishedReply, HeartbeatReply, Keyring,
-    LocalQueue, Message, QueueError, QueueErrorKind, StartedReply, TaskQueue, TaskSource,
+    CallbackError, Callbacks, Delivery, EnqueueOptions, Envelope, FetchedWork, FinishedReply, HeartbeatReply,
+    Keyring, LocalQueue, Message, QueueError, QueueErrorKind, StartedReply, TaskQueue, TaskSource, WorkRef,
 };
 use servo_runtime::{SystemClock, ThreadSpawner};
 use servo_worker::{Executor, Slots, TaskFunction};
@@ -47,6 +47,15 @@ impl Control {
 impl Callbacks for Control {
     async fn started(&self, _token: &str, _worker: &str) -> Result<StartedReply, CallbackError> {
         self.hear("started", &self.started).map(|()| StartedReply::AlreadyBegun)
+    }
+
+    async fn work(
+        &self,
+        _token: &str,
+        _worker: &str,
+        _work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        Ok(None)
     }
 
     async fn heartbeat(

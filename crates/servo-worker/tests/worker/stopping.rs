@@ -12,8 +12,8 @@ use servo_core::Millis;
 use servo_engine::definitions::Isolation;
 use servo_engine::{Outcome, Progress, Report};
 use servo_queue::{
-    CallbackError, Callbacks, EnqueueOptions, Envelope, FinishedReply, HeartbeatReply, Keyring, LocalQueue,
-    Message, StartedReply, TaskQueue, TaskSource,
+    CallbackError, Callbacks, EnqueueOptions, Envelope, FetchedWork, FinishedReply, HeartbeatReply, Keyring,
+    LocalQueue, Message, StartedReply, TaskQueue, TaskSource, WorkRef,
 };
 use servo_runtime::{SystemClock, ThreadSpawner};
 use servo_worker::{Executor, LogStream, RunnerSettings, Slots, TaskFunction};
@@ -88,6 +88,15 @@ struct Control {
 impl Callbacks for Control {
     async fn started(&self, _token: &str, _worker: &str) -> Result<StartedReply, CallbackError> {
         Ok(StartedReply::AlreadyBegun)
+    }
+
+    async fn work(
+        &self,
+        _token: &str,
+        _worker: &str,
+        _work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        Ok(None)
     }
 
     async fn heartbeat(

@@ -338,7 +338,7 @@ pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         asset_selection: "t.a".to_owned(),
         partition_selector: PartitionChoice::default(),
         as_of: now,
-        targets: vec![BackfillTarget { asset: asset.clone(), partitions: Vec::new() }],
+        targets: vec![BackfillTarget { asset: asset.clone(), partitions: Vec::new(), packed: None }],
         total_partitions: 1,
         total_chunks: 1,
         chunk_size: 10,

@@ -20,8 +20,8 @@ use servo_engine::{
 };
 use servo_projections::rebuild::{RebuildContext, VerifyReport, verify};
 use servo_queue::{
-    CallbackError, Callbacks, Envelope, FinishedReply, HeartbeatReply, Keyring, LocalQueue, SignedEnvelope,
-    StartedReply, TaskSource,
+    CallbackError, Callbacks, Envelope, FetchedWork, FinishedReply, HeartbeatReply, Keyring, LocalQueue,
+    SignedEnvelope, StartedReply, TaskSource, WorkRef,
 };
 use servo_runtime::{Config, Error, Host, RunDetail, Stores, SystemClock, ThreadSpawner, Workspace};
 use servo_store::{Layout, Log, MemoryBlobs, MemoryLog, PutIds, Record, SystemPutIds};
@@ -193,6 +193,15 @@ impl Callbacks for Noting {
             StartedReply::AlreadyBegun => {}
         }
         Ok(reply)
+    }
+
+    async fn work(
+        &self,
+        token: &str,
+        worker: &str,
+        work: &WorkRef,
+    ) -> Result<Option<FetchedWork>, CallbackError> {
+        self.0.work(token, worker, work).await
     }
 
     async fn heartbeat(

@@ -140,6 +140,7 @@ pub fn envelope(function: &str) -> Envelope {
     };
     Envelope {
         followers: Vec::new(),
+        work_ref: None,
         callbacks: None,
         envelope_version: 1,
         tenant_id: layout().tenant().clone(),

@@ -20,7 +20,7 @@ pub(super) fn backfill_created() -> Vec<EventData> {
         asset_selection: "raw.events".to_owned(),
         partition_selector: PartitionChoice::default(),
         as_of: AT,
-        targets: vec![BackfillTarget { asset: asset(), partitions: days() }],
+        targets: vec![BackfillTarget { asset: asset(), partitions: days(), packed: None }],
         total_partitions: 30,
         total_chunks: 3,
         chunk_size: 10,

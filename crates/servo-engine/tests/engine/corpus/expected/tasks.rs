@@ -47,6 +47,7 @@ pub(super) fn dispatch_requested() -> Vec<EventData> {
             input("raw/planes", PiecesRead::Named(vec![piece(None)])),
             input("raw/weather", counted),
         ],
+        unnamed: None,
         data_as_of: None,
         call: None,
     });
