@@ -31,29 +31,15 @@ fn keys(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("k{}ü{number:03}", if number % 3 == 0 { "é" } else { "è" })).collect()
 }
 
-/// By hour, by listed key and by dynamic key.
+/// By hour, on a day on which the clock was set forward, by listed key and by dynamic key.
 fn three() -> Partitions {
-    let hours = PartitionsDef::Hourly { span: Span::new("2024-03-31T00:00").until("2024-03-31T20:00") };
+    let span = Span::new("2024-03-31T00:00").until("2024-03-31T20:00").in_zone("Europe/Amsterdam");
     let dims = BTreeMap::from([
-        ("at".to_owned(), hours.clone().in_amsterdam()),
+        ("at".to_owned(), PartitionsDef::Hourly { span }),
         ("key".to_owned(), PartitionsDef::Static { keys: keys(12) }),
         ("who".to_owned(), PartitionsDef::Dynamic { name: "who".to_owned() }),
     ]);
     PartitionsDef::Multi { dims }.validate().expect("three dimensions")
-}
-
-trait InAmsterdam {
-    fn in_amsterdam(self) -> Self;
-}
-
-impl InAmsterdam for PartitionsDef {
-    /// Where the clock was set forward on the last day of March.
-    fn in_amsterdam(self) -> Self {
-        match self {
-            Self::Hourly { span } => Self::Hourly { span: span.in_zone("Europe/Amsterdam") },
-            other => other,
-        }
-    }
 }
 
 fn who(keys: &[String]) -> BTreeMap<String, Vec<String>> {

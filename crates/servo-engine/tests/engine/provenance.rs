@@ -319,9 +319,9 @@ fn a_task_with_more_inputs_without_partitions_than_can_be_counted_names_them_all
 
 /// Bytes of the newest event of a dispatch.
 fn event_size(world: &World) -> usize {
-    let dispatches =
+    let mut dispatches =
         world.log.iter().flatten().filter(|event| matches!(event.data, EventData::DispatchRequested(_)));
-    let newest = dispatches.last().expect("one was dispatched").clone();
+    let newest = dispatches.next_back().expect("one was dispatched").clone();
     let mut bytes = Vec::new();
     encode_batch(&[newest], &mut bytes);
     bytes.len()
