@@ -194,7 +194,11 @@ async fn memory_beyond_the_limit_is_refused() {
     for isolation in [Isolation::Shared, Isolation::Process] {
         let task = with_work(envelope("takes_memory"), |work| {
             work.isolation = isolation;
-            work.compute = Some(Compute { memory_bytes: Some(500_000_000), cpu_millicores: Some(500) });
+            work.compute = Some(Compute {
+                memory_bytes: Some(500_000_000),
+                cpu_millicores: Some(500),
+                ..Compute::default()
+            });
         });
         assert_eq!(code(&hostile(&harness, &task).await), ErrorCode::OutOfMemory);
     }
