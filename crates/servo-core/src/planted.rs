@@ -60,6 +60,12 @@ pub enum Mistake {
     TickAgainAfterClockStep,
     /// A place in the queue of runs is kept by a run that has ended.
     QueuePlaceLeaked,
+    /// A task that was cancelled keeps its slot of a pool.
+    PoolSlotKeptAfterCancel,
+    /// What was just given a slot of a pool is not counted among those that have one.
+    PoolOverfilled,
+    /// A run that has ended keeps the place of its labels.
+    LabelPlaceKept,
     /// A chunk is planned with the partitions of the one before it.
     ChunkPlannedTwice,
     /// A chunk whose run was cancelled keeps the place of its backfill.
@@ -92,7 +98,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 44] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -120,6 +126,9 @@ impl Mistake {
         Self::TickWithoutRun,
         Self::TickAgainAfterClockStep,
         Self::QueuePlaceLeaked,
+        Self::PoolSlotKeptAfterCancel,
+        Self::PoolOverfilled,
+        Self::LabelPlaceKept,
         Self::ChunkPlannedTwice,
         Self::ChunkPlaceKeptAfterCancel,
         Self::DoubleTickAtEndOfDst,

@@ -345,7 +345,17 @@ impl State {
         self.index.outstanding
     }
 
-    /// Those of them that no worker has begun.
+    /// The same by pool.
+    pub fn slots_by_pool(&self) -> BTreeMap<String, u64> {
+        self.index.in_pool.iter().map(|(pool, count)| (pool.to_string(), (*count).into())).collect()
+    }
+
+    /// Runs at work by label and value.
+    pub fn runs_by_label(&self) -> BTreeMap<(String, String), u64> {
+        self.index.at_work_with.iter().map(|(label, count)| (label.clone(), (*count).into())).collect()
+    }
+
+    /// Tasks that hold a slot and that no worker has begun.
     pub fn queued_tasks(&self) -> u32 {
         self.index.queued_tasks()
     }

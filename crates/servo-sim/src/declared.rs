@@ -29,16 +29,33 @@ pub struct Declared {
     pub expiry: bool,
     /// An asset that every version of the project but one gives another name.
     pub renames: bool,
+    /// Pools of tasks, and labels of runs, that have limits.
+    pub limits: bool,
+}
+
+/// The pools of the project.
+pub const POOLS: [&str; 2] = ["disk", "net"];
+
+/// The label that says whom a run is for.
+pub const CUSTOMER: &str = "customer";
+/// Its values.
+pub const CUSTOMERS_OF_RUNS: [&str; 2] = ["ada", "bob"];
+
+/// The pool of a task with this number, where pools have limits: of three, one has none.
+pub fn pool(number: usize) -> Option<&'static str> {
+    POOLS.get(number % 3).copied()
 }
 
 impl Declared {
     /// Those of a seed, with chances of their own.
     pub fn of(seed: u64) -> Self {
+        let limits = Rng::fork(seed, 59).chance(350);
         if seed % 6 != 5 {
-            return Self::default();
+            return Self { limits, ..Self::default() };
         }
         let mut rng = Rng::fork(seed, 31);
         Self {
+            limits,
             sensors: rng.chance(600),
             change_of_clocks: rng.chance(250),
             conditions: rng.chance(600),

@@ -119,6 +119,7 @@ pub fn project(version: u8, declared: Declared) -> Deploy {
                 function: Some("sim:asset".to_owned()),
                 code_version: Some(format!("v{version}")),
                 partitions: partitions(i),
+                pool: declared::pool(i).filter(|_| declared.limits).map(str::to_owned),
                 quarantine: i % 2 == 0,
                 deps: if READERS.contains(&i) { vec![reads(&self::name(0))] } else { Vec::new() },
                 checks: if i % 3 == 1 { Arc::new([rows_check()]) } else { Arc::default() },
@@ -132,6 +133,7 @@ pub fn project(version: u8, declared: Declared) -> Deploy {
             function: Some("sim:asset".to_owned()),
             code_version: Some(format!("v{version}")),
             partitions: Some(PartitionsDef::Static { keys: wide_keys() }),
+            pool: declared.limits.then(|| declared::POOLS[0].to_owned()),
             ..AssetDef::default()
         })
     });
@@ -154,6 +156,7 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
     let mut rng = Rng::fork(seed, 1_000 + number);
     let size = 1 + rng.below(ASSETS);
     let shape = rng.below(3);
+    let limits = Declared::of(seed).limits;
     let task_key = |i: usize| {
         let partition = partitions(i).map(|_| partition(keys(i)[number as usize % 2]));
         let operation = if i % 4 == 3 { Operation::Check } else { Operation::Materialize };
@@ -177,6 +180,7 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
             heartbeat_timeout_ms: rng.chance(150).then(|| Millis::from_secs(25)),
             outputs: (0..rng.below(4) / 2).map(|_| asset(&second_output(i))).collect(),
             config: BTreeMap::new(),
+            pool: declared::pool(i).filter(|_| limits).map(Into::into),
             ..TaskOptions::default()
         };
         TaskRequest { key: task_key(i), upstream, options }

@@ -17,6 +17,7 @@ mod follow;
 mod freshness;
 pub mod history;
 mod life;
+mod limits;
 mod log;
 mod memory;
 mod notifications;
@@ -186,11 +187,9 @@ impl Model {
         self.rules.max_concurrent_runs
     }
 
-    /// Runs at work, and runs that wait for a place.
-    pub fn runs_at_work(&self) -> (usize, usize) {
-        let at_work = |run: &&Run| run.started_at.is_some() && !run.is.has_ended();
-        let queued = self.runs.iter().filter(|run| run.is == RunIs::Queued).count();
-        (self.runs.iter().filter(at_work).count(), queued)
+    /// Runs at work.
+    pub fn runs_at_work(&self) -> usize {
+        self.runs.iter().filter(|run| run.started_at.is_some() && !run.is.has_ended()).count()
     }
 
     /// Whether everything is paused.

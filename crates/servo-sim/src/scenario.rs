@@ -4,7 +4,7 @@
 use servo_core::Millis;
 use servo_engine::Settings;
 
-use crate::declared::Declared;
+use crate::declared::{CUSTOMER, CUSTOMERS_OF_RUNS, Declared, POOLS};
 use crate::faults::{Fault, FaultSet};
 use crate::graphs;
 use crate::rng::Rng;
@@ -82,6 +82,8 @@ pub enum UserRequest {
     Rule { length: u64 },
     /// Another version of the project is deployed, and what it does not declare any more is given another name.
     Rename { version: u8, asset: u8 },
+    /// The limit of a pool, or of runs for the same customer, becomes this, or none.
+    Limit { of: u8, limit: Option<u8> },
     /// Remove what the rules of retention do not keep.
     Retention,
     /// Read a page of runs: every acknowledged run must be there.
@@ -185,6 +187,8 @@ impl Scenario {
             tasks_per_slot: 1 + (seed % 3) as u32,
             ..Settings::default()
         };
+        let declared = Declared::of(seed);
+        let settings = if declared.limits { limited(seed, settings) } else { settings };
         let settings = if removes_soon(seed) {
             Settings {
                 keep_superseded: Millis::from_secs(1),
@@ -205,7 +209,7 @@ impl Scenario {
             nodes,
             leased,
             workers: 1 + rng.below(3),
-            declared: Declared::of(seed),
+            declared,
             settings,
             flush_every: *rng.pick(&[10_000, 60_000, 300_000, 1_200_000]),
             merge_at: rng.within(3..9) as usize,
@@ -218,6 +222,9 @@ impl Scenario {
         scenario.request(&mut rng);
         scenario.automate();
         scenario.use_declared();
+        if declared.limits {
+            scenario.change_limits();
+        }
         scenario.inject(&mut rng);
         if removes_soon(seed) {
             // Chance of its own: what else happens in a seed stays as it is.
@@ -338,6 +345,16 @@ impl Scenario {
         }
     }
 
+    /// Changes of limits, with chances of their own.
+    fn change_limits(&mut self) {
+        let mut rng = Rng::fork(self.seed, 67);
+        for _ in 0..rng.below(4) {
+            let limit = rng.chance(800).then(|| rng.within(1..4) as u8);
+            let change = UserRequest::Limit { of: rng.below(3) as u8, limit };
+            self.requests.push((rng.within(0..self.healed_at), change));
+        }
+    }
+
     fn inject(&mut self, rng: &mut Rng) {
         let within = self.healed_at;
         for fault in self.faults.iter() {
@@ -394,6 +411,22 @@ impl Scenario {
                 self.scheduled_faults.push((at, fault));
             }
         }
+    }
+}
+
+/// Settings with limits of pools and labels, and room for more tasks and runs than they let begin.
+fn limited(seed: u64, settings: Settings) -> Settings {
+    let mut rng = Rng::fork(seed, 61);
+    let mut few = || rng.within(1..3) as u32;
+    let pools = POOLS.map(|pool| (pool.to_owned(), few()));
+    let runs_per = [(CUSTOMER.to_owned(), few())];
+    let runs_with = [(format!("{CUSTOMER}={}", CUSTOMERS_OF_RUNS[1]), few())];
+    Settings {
+        max_concurrent_tasks: settings.max_concurrent_tasks + 3,
+        pools: pools.into(),
+        runs_per: runs_per.into(),
+        runs_with: runs_with.into(),
+        ..settings
     }
 }
 

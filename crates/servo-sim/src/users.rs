@@ -12,9 +12,9 @@ use servo_engine::planner::PartitionChoice;
 use servo_engine::requests::{BackfillRequest, PartitionsOf};
 use servo_engine::{
     AttemptOutcome, BackfillChange, Caller, CancelRun, Change, ChangeBackfill, ChangeNotification,
-    ChangePartitions, ChangeSchedule, ChangeSensor, Deploy, NotificationChange, PauseCondition, PushMessage,
-    Refusal, ResetCursor, Review, RunReply, RunRequest, ScheduleChange, SendTest, SensorChange, State,
-    TriggerRun, Verdict,
+    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Deploy, NotificationChange,
+    PauseCondition, PushMessage, Refusal, ResetCursor, Review, RunReply, RunRequest, ScheduleChange,
+    SendTest, SensorChange, SettingOrigin, SettingValue, State, TriggerRun, Verdict,
 };
 use servo_projections::RunFilter;
 use servo_runtime::{Error, RetryRequest, WipeRequest, Workspace};
@@ -67,11 +67,18 @@ impl Users {
                 let plan = graphs::plan(layout.tenant(), layout.workspace(), cluster.scenario.seed, graph);
                 let key = format!("key-{key}");
                 let timeout = timeout.map(Millis::from_secs);
+                let labels = self.labels(graph);
                 // Without a key of the request: the run key is all that the engine knows it by.
                 let request = TriggerRun::of_tasks(
                     key.clone(),
                     plan,
-                    RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+                    RunRequest {
+                        priority,
+                        timeout,
+                        labels,
+                        caller: Caller::user("me"),
+                        ..RunRequest::default()
+                    },
                 );
                 let answer = cluster.retry_until_acked(
                     move |workspace| {
@@ -162,6 +169,7 @@ impl Users {
                     partitions: PartitionChoice { keys: graphs::wide_keys(), ..PartitionChoice::default() },
                     chunk_size,
                     max_concurrent_runs: at_once,
+                    labels: self.labels(u64::from(chunk_size)),
                     caller: step(&caller, 0),
                     ..BackfillRequest::default()
                 };
@@ -176,6 +184,21 @@ impl Users {
             }
             UserRequest::Rule { length } => self.keep_silent(length, &caller).await,
             UserRequest::Rename { version, asset } => self.rename(version, asset, &caller).await,
+            UserRequest::Limit { of, limit } => {
+                let pools = declared::POOLS.map(|pool| format!("pool.{pool}"));
+                let name = pools.get(usize::from(of)).cloned();
+                let name = name.unwrap_or_else(|| format!("runs_per.{}", declared::CUSTOMER));
+                let (set, unset) = match limit {
+                    Some(limit) => ([(name, SettingValue::Number(limit.into()))].into(), Vec::new()),
+                    None => (BTreeMap::new(), vec![name]),
+                };
+                let change = ChangeSettings { set, unset, origin: SettingOrigin::Cli, caller };
+                self.change(move |workspace| {
+                    let change = change.clone();
+                    async move { workspace.change_settings(change).await }.boxed()
+                })
+                .await;
+            }
             UserRequest::Retention => {
                 let answer = cluster.retry_until_acked(
                     move |workspace| {
@@ -190,6 +213,14 @@ impl Users {
             }
             UserRequest::Read => self.read().await,
         }
+    }
+
+    /// Whom a run is for, where that has limits.
+    fn labels(&self, number: u64) -> BTreeMap<String, String> {
+        let customers = declared::CUSTOMERS_OF_RUNS;
+        let customer = customers[number as usize % customers.len()].to_owned();
+        let has_limits = self.cluster.scenario.declared.limits;
+        has_limits.then(|| (declared::CUSTOMER.to_owned(), customer)).into_iter().collect()
     }
 
     async fn deploy(&self, version: u8, caller: Caller) {

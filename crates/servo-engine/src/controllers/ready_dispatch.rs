@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, RunId, Timestamp};
 
 use super::Dispatching;
@@ -103,7 +104,9 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<Vec<TaskRef>> 
         let Some((_, call)) = std::mem::replace(head, next_of(state, &mut calls, rest, of)) else { break };
         let lane = *lane;
         *of_flow.entry(&lane.flow).or_default() += 1;
-        if let Some(pool) = &lane.pool {
+        if let Some(pool) = &lane.pool
+            && !planted::has(Mistake::PoolOverfilled)
+        {
             *in_pool.entry(pool).or_default() += 1;
         }
         capacities.take(&lane.queue);

@@ -172,7 +172,9 @@ impl Index {
             (true, false) => {
                 self.outstanding -= 1;
                 count_down(&mut self.outstanding_of, &flow);
-                pool.iter().for_each(|pool| count_down(&mut self.in_pool, pool));
+                let is_kept =
+                    subject.state == TaskState::Cancelled && planted::has(Mistake::PoolSlotKeptAfterCancel);
+                pool.iter().filter(|_| !is_kept).for_each(|pool| count_down(&mut self.in_pool, pool));
                 count_down(&mut self.open_in_queue, queue);
             }
             (true, true) | (false, false) => {}
@@ -195,7 +197,9 @@ impl Index {
                     self.at_work -= 1;
                 }
                 count_down(&mut self.at_work_of, &flow);
-                labels.into_iter().for_each(|label| count_down(&mut self.at_work_with, &label));
+                let is_kept = after.at_work.is_none() && planted::has(Mistake::LabelPlaceKept);
+                let freed = labels.into_iter().filter(|_| !is_kept);
+                freed.for_each(|label| count_down(&mut self.at_work_with, &label));
             }
             if let Some((flow, labels)) = after.at_work {
                 self.at_work += 1;

@@ -50,6 +50,7 @@ impl Model {
             found.push(format!("{counted} slots are held, {open} attempts are open"));
         }
         found.extend(self.compare_places(state));
+        found.extend(self.compare_limits(state));
         found
     }
 

@@ -120,7 +120,8 @@ impl<'a> Checks<'a> {
 
     /// No run starts beyond the limit, and none waits while there is a place.
     fn places(&mut self, batch: &Batch) {
-        let ((at_work, queued), limit) = (self.model.runs_at_work(), self.model.places());
+        let (at_work, limit) = (self.model.runs_at_work(), self.model.places());
+        let queued = self.model.queued_without_reason();
         let starts = batch.events.iter().any(|event| event.kind == "RunTriggered");
         if at_work > limit && starts {
             self.problems
@@ -130,6 +131,9 @@ impl<'a> Checks<'a> {
             let free = limit - at_work;
             self.problems
                 .push(format!("after batch {} {queued} runs wait with {free} places free", batch.seq));
+        }
+        if let Some(waits) = self.model.held_back() {
+            self.problems.push(format!("after batch {} {waits}", batch.seq));
         }
     }
 
@@ -153,6 +157,9 @@ impl<'a> Checks<'a> {
     fn before(&mut self, event: &Event) {
         if event.kind == "DispatchRequested" && self.model.room() == Some(0) {
             self.report(event, "it is dispatched, and no worker has room for it");
+        }
+        if let Some(beyond) = self.model.beyond_limit(event) {
+            self.report(event, beyond);
         }
         let model = &self.model;
         let falsehood = model.false_evaluation(event).or_else(|| model.false_tick(event));

@@ -90,6 +90,7 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
     pub ended_by: Option<EventId>,
     pub timeout: Option<Millis>,
+    pub labels: BTreeMap<String, String>,
     /// The event that stopped it, and whether that was its timeout.
     pub stopped: Option<(EventId, bool)>,
     pub tasks: Vec<Task>,
@@ -111,6 +112,7 @@ pub struct Task {
     pub sets: Vec<std::ops::Range<usize>>,
     pub retry: Option<Value>,
     pub heartbeat_timeout: Option<Millis>,
+    pub pool: Option<String>,
     /// The assets it makes, that of its key first.
     pub assets: Vec<String>,
     pub is: TaskIs,
@@ -176,6 +178,7 @@ impl Task {
             upstream,
             retry: spec.get("retry").cloned(),
             heartbeat_timeout: spec.get("heartbeat_timeout_ms").and_then(Value::as_u64).map(Millis::new),
+            pool: spec.get("pool").and_then(Value::as_str).map(str::to_owned),
             assets: std::iter::once(key.asset_str().to_owned()).chain(others).collect(),
             key,
             is: TaskIs::Planned,

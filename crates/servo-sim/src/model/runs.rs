@@ -1,5 +1,7 @@
 //! Runs are asked for, planned, started, stopped, and end when their tasks have.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use servo_core::{Millis, Timestamp};
 
@@ -42,6 +44,7 @@ impl Model {
             finished_at: None,
             ended_by: None,
             timeout: event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new),
+            labels: labels(&event.payload),
             stopped: None,
             tasks: Vec::new(),
             is_in_memory: true,
@@ -210,4 +213,9 @@ fn positions(ranges: &Value) -> Vec<usize> {
         |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
     let ranges = ranges.as_array().into_iter().flatten();
     ranges.flat_map(|range| number(&range[0])..number(&range[1])).collect()
+}
+
+fn labels(payload: &Value) -> BTreeMap<String, String> {
+    let labels = payload.get("labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
