@@ -68,7 +68,10 @@ pub(crate) fn print(found: &RunWithTasks, has_more: bool, format: Format) -> any
         took => format!("took {took}"),
     };
     output::line(format_args!("{}, at {}, {took}, key {}", told::source(run), run.created_at, run.run_key));
-    output::line(format_args!("its attempts that have ended cost {}", run.cost_micro_usd));
+    if !run.cost_micro_usd.is_zero() {
+        let so_far = if run.state.is_terminal() { "" } else { " so far" };
+        output::line(format_args!("cost {}{so_far}", run.cost_micro_usd));
+    }
     if run.code_changed {
         output::line("some tasks ran other code than was planned");
     }

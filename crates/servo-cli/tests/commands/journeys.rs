@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::shown::line;
+use crate::shown::{is_always_said, line};
 use crate::support::{Dev, Project, python, until};
 
 /// A journey, as it is recorded.
@@ -42,7 +42,7 @@ impl<'p> Journey<'p> {
         for (path, name) in [(self.project.path(""), "[dir]/"), (python(), "[python]")] {
             text = text.replace(&path.display().to_string(), name);
         }
-        for text in text.lines() {
+        for text in text.lines().filter(|text| is_always_said(text)) {
             let _infallible = writeln!(self.shown, "{}", format!("{mark}{}", line(text)).trim_end());
         }
     }

@@ -14,14 +14,13 @@ pub fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         // That nothing ticks without a server is said only without one.
-        let lines = text.lines().filter(|line| !line.starts_with("note: no server")).map(|line| {
-            match serde_json::from_str::<Value>(line) {
-                Ok(mut value) if value.is_object() => {
-                    blot(&mut value);
-                    format!("{value:#}")
-                }
-                Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
+        let is_same = |line: &&str| !line.starts_with("note: no server") && is_always_said(line);
+        let lines = text.lines().filter(is_same).map(|line| match serde_json::from_str::<Value>(line) {
+            Ok(mut value) if value.is_object() => {
+                blot(&mut value);
+                format!("{value:#}")
             }
+            Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
         });
         // Tasks that run at the same time end in any order.
         let mut lines: Vec<String> = lines.collect();
@@ -36,6 +35,11 @@ pub fn shown(output: &Output) -> String {
         text(&output.stdout),
         text(&output.stderr)
     )
+}
+
+/// Whether a line is there every time: what a run cost is said only if it is not rounded to nothing.
+pub fn is_always_said(line: &str) -> bool {
+    !line.starts_with("cost $")
 }
 
 /// Ids, times and figures that are never the same twice.
