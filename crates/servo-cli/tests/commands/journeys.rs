@@ -42,8 +42,14 @@ impl<'p> Journey<'p> {
         for (path, name) in [(self.project.path(""), "[dir]/"), (python(), "[python]")] {
             text = text.replace(&path.display().to_string(), name);
         }
-        for text in text.lines().filter(|text| is_always_said(text)) {
-            let _infallible = writeln!(self.shown, "{}", format!("{mark}{}", line(text)).trim_end());
+        let mut lines: Vec<String> = text.lines().filter(|text| is_always_said(text)).map(line).collect();
+        // Tasks that nothing connects end in any order.
+        let is_task = |line: &String| line.starts_with('✓');
+        for lines in lines.chunk_by_mut(|one, next| is_task(one) && is_task(next)) {
+            lines.sort();
+        }
+        for line in lines {
+            let _infallible = writeln!(self.shown, "{}", format!("{mark}{line}").trim_end());
         }
     }
 }
