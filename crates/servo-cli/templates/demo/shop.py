@@ -178,7 +178,7 @@ def weekly(ctx: servo.Context, daily: list[dict[str, float]]) -> dict[str, float
 
 @servo.asset(namespace="sales", group="sales", partitions=days, retry=servo.Retry(max_attempts=2, delay="1s"))
 def conversion(ctx: servo.Context, daily: dict[str, float], sessions: list[int]) -> float:
-    """Units sold for each session at night, of which there are none when the shop is closed for maintenance."""
+    """Units sold for each session at night, of which a shop that is closed has none."""
     is_closed = int(str(ctx.partition)[-2:]) in MAINTENANCE
     night = 0 if is_closed else sum(sessions[:5])
     ctx.log.info("sessions at night: %s", night)
