@@ -120,7 +120,7 @@ pub(crate) async fn grow(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What has changed of partitions. The runs and their history are of no interest here.
+/// Changed rows of partitions. The runs and their history are of no interest here.
 fn statuses(engine: &mut Engine) -> Delta {
     let Delta { head, partition_status, .. } = engine.state_mut().take_delta();
     Delta { partition_status, ..Delta::empty(head) }

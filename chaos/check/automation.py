@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chaos.check.model import Made, Model
 
 Row = dict[str, Any]
-# Tries after which a notification is given up.
+# Tries after which a notification has failed for good.
 MAX_TRIES = 10
 # Notifications that a rule may ask for within an hour, at the most.
 MAX_TOLD = 1_000
@@ -320,7 +320,7 @@ class Automation:
             self.findings.wrong(f"notification {name}: try {made['attempt']} was not asked for")
         known.answered, known.status = known.attempts, made["status"]
         if made["status"] == "FAILED" and made["attempt"] < MAX_TRIES and "503" in made.get("error", ""):
-            self.findings.lost(f"notification {name} was given up after {made['attempt']} tries")
+            self.findings.lost(f"notification {name} failed for good after {made['attempt']} tries")
 
     def _renamed(self, event: Event) -> None:
         self.renames[event.payload["asset_key"], event.id] = False

@@ -110,7 +110,7 @@ leave_backfill_open = _spoil("BackfillStateChanged", _drop, _to("SUCCEEDED"))
 revive_backfill = _spoil("BackfillStateChanged", _again(to_state="RUNNING"), _to("CANCELLED"))
 lose_run_of_condition = _spoil("RunRequested", _lose_run, _by("condition"))
 lose_answer_of_notification = _spoil("NotificationAttempted", _drop)
-give_notification_up = _spoil("NotificationAttempted", _set(status="FAILED", error="503"))
+fail_notification = _spoil("NotificationAttempted", _set(status="FAILED", error="503"))
 tell_again = _spoil("NotificationRequested", _again(attempt=2))
 lose_move = _spoil("AssetMoved", _drop)
 

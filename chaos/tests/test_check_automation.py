@@ -228,7 +228,7 @@ def test_nothing_is_wrong_with_what_automation_leaves(automated: Environment) ->
         (damage.lose_run_of_condition, "lost", "has no run"),
         (damage.lose_answer_of_notification, "lost", "is SENDING for ever"),
         (damage.lose_notification, "lost", "did not tell it"),
-        (damage.give_notification_up, "lost", "was given up after 1 tries"),
+        (damage.fail_notification, "lost", "failed for good after 1 tries"),
         (damage.tell_again, "doubled", "is tried again after it was SENT"),
         (damage.change_notification_in_table, "wrong", "notifications:"),
         (damage.count_what_was_wiped, "wrong", "the log knows nothing of"),

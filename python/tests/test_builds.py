@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 # A parser of regular expressions, which proptest wants whole.
@@ -15,8 +12,6 @@ APART = {"regex-syntax"}
 
 
 def output(*command: str) -> str:
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed")
     return subprocess.run(  # noqa: S603 - our own programs
         command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     ).stdout

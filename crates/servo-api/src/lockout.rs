@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::problem::{Code, Problem};
 
 /// The first wait, which doubles with every wrong key.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const INITIAL_DELAY: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(300);
 /// An address that has shown no wrong key for so long has shown none.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 /// Addresses that are remembered: the one that was quiet for longest is forgotten first.
@@ -107,7 +107,7 @@ impl Lockout {
         let count = before.map_or(0, |wrong| wrong.count).saturating_add(1);
         let beyond = count.checked_sub(self.allowed);
         let wait = beyond.map_or(Duration::ZERO, |beyond| {
-            FIRST_WAIT.saturating_mul(1 << beyond.min(16)).min(LONGEST_WAIT)
+            INITIAL_DELAY.saturating_mul(1 << beyond.min(16)).min(MAX_DELAY)
         });
         known.wrong.insert(address, Wrong { count, last: now, until: now + wait });
         if known.wrong.len() > MOST_ADDRESSES {

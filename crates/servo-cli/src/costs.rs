@@ -18,7 +18,7 @@ const MOST_IN_A_PAGE: usize = 100;
 pub(crate) struct Options {
     /// Which deployed assets, as in servo materialize [default: everything that was ever made].
     selection: Option<String>,
-    /// What is counted together.
+    /// Grouping of the costs.
     #[arg(long, value_enum, default_value_t = By::Asset)]
     by: By,
     /// Only attempts that ended at this time or later, such as 2026-01-05T00:00:00Z [default: 30 days before the end].

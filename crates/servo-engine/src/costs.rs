@@ -1,4 +1,4 @@
-//! What attempts cost: what they used, times the prices in force when they ended (ADR-290). Whole numbers throughout.
+//! Costs of attempts: what they used, times the prices in force when they ended (ADR-290). Whole numbers throughout.
 
 use servo_core::{MicroUsd, Timestamp};
 

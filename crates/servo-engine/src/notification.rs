@@ -17,7 +17,7 @@ use crate::lifecycle::NotificationTrigger;
 pub const MAX_ATTEMPTS: u32 = 10;
 
 /// Notifications that are older than this when they could be sent are news to nobody.
-pub const LONGEST_WAIT: Millis = Millis::from_hours(24);
+pub const MAX_WAIT: Millis = Millis::from_hours(24);
 
 const FIRST_DELAY: Millis = Millis::from_secs(5);
 const LONGEST_DELAY: Millis = Millis::from_minutes(15);

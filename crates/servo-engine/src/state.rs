@@ -280,7 +280,7 @@ impl State {
         self.changes.checks.iter()
     }
 
-    /// What attempts cost that has not been taken by [`State::take_delta`] yet, oldest first.
+    /// Costs of attempts that have not been taken by [`State::take_delta`] yet, oldest first.
     pub fn unwritten_costs(&self) -> impl DoubleEndedIterator<Item = &TaskCostRow> {
         self.changes.costs.iter()
     }

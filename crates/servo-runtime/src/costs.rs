@@ -1,4 +1,4 @@
-//! What attempts cost, summed: memory for what is not written yet, tables for the rest.
+//! Costs of attempts, summed: memory for what is not written yet, tables for the rest.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ impl Client {
         self.get(&["conflicts"], &options.query("state")).await
     }
 
-    /// What attempts cost, by group: a page of them and the total.
+    /// Costs of attempts by group: a page of groups, and the total.
     pub async fn costs(&self, options: &ListOptions) -> Result<Costs, ClientError> {
         self.get(&["costs"], &options.query("by")).await
     }

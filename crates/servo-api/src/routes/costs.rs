@@ -1,4 +1,4 @@
-//! What attempts cost.
+//! Costs of attempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ pub(super) struct CostsQuery {
     limit: Option<usize>,
     /// Cursor, as the page before returned it.
     cursor: Option<String>,
-    /// What is counted together: `asset` by default, `day` or `run`.
+    /// The grouping: `asset` by default, `day` or `run`.
     #[serde(default)]
     by: CostsBy,
     /// Only the deployed assets of this selection.
@@ -46,7 +46,7 @@ pub(super) struct CostsQuery {
     until: Option<String>,
 }
 
-/// What attempts cost that ended in some time, failed ones too: totals by asset, day or run, the dearest first, days the
+/// Costs of the attempts that ended in some time, failed ones too: totals by asset, day or run, the dearest first, days the
 /// newest first.
 #[utoipa::path(
     get, path = "/costs", operation_id = "list_costs", tag = "runs",

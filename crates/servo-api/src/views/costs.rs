@@ -1,11 +1,11 @@
-//! What attempts cost.
+//! Costs of attempts.
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MicroUsd, RunId, Timestamp};
 use servo_projections::{CostGroup as Group, CostGrouping, CostSum as Sum};
 use utoipa::ToSchema;
 
-/// What attempts cost that ended in some time, by group.
+/// Costs of the attempts that ended in some time, by group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Costs {
     /// What they are grouped by.

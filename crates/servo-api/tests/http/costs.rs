@@ -1,4 +1,4 @@
-//! What attempts cost over HTTP: grouped, filtered and by the page, from memory and from the tables, each once.
+//! Costs of attempts over HTTP: grouped, filtered and by the page, from memory and from the tables, each once.
 
 use serde_json::{Value, json};
 use servo_access::Role;

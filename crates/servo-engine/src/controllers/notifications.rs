@@ -1,7 +1,7 @@
 //! Notifications: one that is due is asked for; one that nobody wants any more is dropped. Queues that no worker serves
 //! are noticed where a rule asks for that.
 //!
-//! No notification waits for another one. A try that failed is made again, later each time, and given up after a few.
+//! No notification waits for another one. A try that failed is made again, later each time, and fails for good after a few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::fold::incidents::open_queue;
 use crate::lifecycle::{NotificationStatus, NotificationTrigger};
-use crate::notification::LONGEST_WAIT;
+use crate::notification::MAX_WAIT;
 use crate::rows::NotificationRow;
 use crate::state::{Capacities, State};
 
@@ -75,8 +75,8 @@ fn unwanted(state: &State, row: &NotificationRow, now: Timestamp) -> Option<Stri
     if rule.paused && !is_test {
         return Some("its rule is paused".to_owned());
     }
-    let is_old = now.since(row.created_at) > LONGEST_WAIT && row.attempts == 0;
-    is_old.then(|| format!("nobody could send it for {LONGEST_WAIT}"))
+    let is_old = now.since(row.created_at) > MAX_WAIT && row.attempts == 0;
+    is_old.then(|| format!("nobody could send it for {MAX_WAIT}"))
 }
 
 /// Since when queues were seen to have tasks and no worker. Not in the log: whoever takes over sees it too.

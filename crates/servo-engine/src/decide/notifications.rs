@@ -70,7 +70,7 @@ pub(super) fn change(state: &State, command: &ChangeNotification, now: Timestamp
     })
 }
 
-/// A try has ended: the notification was sent, is tried again, or is given up.
+/// A try has ended: the notification was sent, is tried again, or fails for good.
 pub(super) fn notified(state: &State, answer: &Notified, now: Timestamp) -> Decision {
     let row = state.notifications.row(&answer.notification_id);
     let is_open = |status, attempts| status == NotificationStatus::Sending && attempts == answer.attempt;

@@ -1,4 +1,4 @@
-//! What attempts cost is folded when they end: a row of `task_costs`, and the totals of the task and its run (ADR-290).
+//! Costs of attempts are folded when they end: a row of `task_costs`, and the totals of the task and its run (ADR-290).
 //! Every attempt that a worker began costs, however it ended, and costs once: late reports change nothing.
 
 use servo_core::RunId;

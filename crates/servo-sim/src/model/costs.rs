@@ -1,4 +1,4 @@
-//! What attempts cost, in fractions: the log says what was used, and the settings of the moment what that costs.
+//! Costs of attempts, in fractions: the log says what was used, and the settings of the moment what that costs.
 
 use std::collections::BTreeMap;
 

@@ -162,7 +162,7 @@ impl Model {
         if is_request && (known.next_at.is_none() || is_early) {
             Some(format!("it is sent before {:?}", known.next_at))
         } else if status == Ok("FAILED") && attempt < tries {
-            Some(format!("it is given up after {attempt} tries"))
+            Some(format!("it fails for good after {attempt} tries"))
         } else if status == Ok("PENDING") && event.payload.get("retry_at").is_none() {
             Some("it is to be tried again, and never is".to_owned())
         } else {

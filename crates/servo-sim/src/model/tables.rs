@@ -18,7 +18,7 @@ pub struct Tables {
     pub materializations: Vec<MaterializationRow>,
     /// All acts.
     pub audit: Vec<AuditRow>,
-    /// What attempts cost, all of them.
+    /// Costs of all attempts.
     pub costs: Vec<TaskCostRow>,
     /// Data that was removed because it is not kept any more.
     pub removals: Vec<RemovalRow>,
